@@ -22,7 +22,7 @@ namespace lacuna::guide {
 /// A way. One line in message_ways.cpp says of each its name, what happens, and when it can be. Of two ways that take
 /// as long the first is chosen.
 enum class MessageWay : std::uint8_t {
-  eager,       ///< packed into the channel; nobody waits for anybody
+  eager,       ///< packed into the channel; neither rank waits for the other
   wide,        ///< a stream through several windows in turn
   narrow,      ///< a stream through a part of one window, over and over
   passed,      ///< a stream whose sender's stores pass the caches by

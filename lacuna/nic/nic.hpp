@@ -241,8 +241,8 @@ class QueuePair {
 
 /// Messages to and from every process of a group, without connections that both ends make: the device connects two of
 /// them when one first sends to the other (DC of mlx5; FI_EP_RDM of libfabric), and what comes takes receives of one
-/// queue, whoever sent it (ibv_srq). Reliable, and in order between two of them. Its Completions have the number of the
-/// process at the other end in `qp_num`.
+/// queue, whichever process sent it (ibv_srq). Reliable, and in order between two of them. Its Completions have the
+/// number of the process at the other end in `qp_num`.
 class Hub {
  public:
   virtual ~Hub() = default;

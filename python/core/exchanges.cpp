@@ -12,6 +12,7 @@
 
 #include "lacuna/collective/collective.hpp"
 #include "lacuna/nic/world.hpp"
+#include "meet.hpp"
 #include "ranks.hpp"
 
 namespace lacuna::python {
@@ -217,18 +218,6 @@ struct Simulated {
       if (std::memcmp(wanted.data(), in.data() + static_cast<std::size_t>(from) * span, span) != 0)
         return base::fail(base::Code::transfer,
                           "rank " + std::to_string(rank) + " has other bytes than rank " + std::to_string(from) + " sent");
-    }
-    return {};
-  }
-
-  // All come here before any goes on.
-  static Result<void> meet(protocol::Communicator& ranks) {
-    std::byte word{};
-    const Layout one = LACUNA_TRY(Layout::bytes(1));
-    for (int distance = 1; distance < ranks.size(); distance *= 2) {
-      protocol::Request* sent = LACUNA_TRY(ranks.isend(&word, one, (ranks.rank() + distance) % ranks.size(), 0));
-      LACUNA_TRY(ranks.recv(&word, one, (ranks.rank() - distance + ranks.size()) % ranks.size(), 0));
-      LACUNA_TRY(ranks.wait(sent));
     }
     return {};
   }

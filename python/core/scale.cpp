@@ -9,6 +9,7 @@
 #include "core.hpp"
 #include "lacuna/collective/collective.hpp"
 #include "lacuna/nic/world.hpp"
+#include "meet.hpp"
 
 namespace lacuna::python {
 namespace {
@@ -100,18 +101,6 @@ struct Scale {
           return base::fail(Code::transfer,
                             "rank " + std::to_string(rank) + " has other bytes than rank " + std::to_string(peer) + " sent");
       }
-    }
-    return {};
-  }
-
-  // All come here before any goes on.
-  static Result<void> meet(protocol::Communicator& ranks) {
-    std::byte word{};
-    const Layout one = LACUNA_TRY(Layout::bytes(1));
-    for (int distance = 1; distance < ranks.size(); distance *= 2) {
-      protocol::Request* sent = LACUNA_TRY(ranks.isend(&word, one, (ranks.rank() + distance) % ranks.size(), 0));
-      LACUNA_TRY(ranks.recv(&word, one, (ranks.rank() - distance + ranks.size()) % ranks.size(), 0));
-      LACUNA_TRY(ranks.wait(sent));
     }
     return {};
   }

@@ -121,7 +121,7 @@ TEST_F(MessageProfiles, OfNearAndOfDistantCpusChooseDifferently) {
   }
 }
 
-// Below that nobody has to ask.
+// Below that no sender has to ask.
 TEST_F(MessageProfiles, HaveASizeUpToWhichAllIsEager) {
   support::Random random(9);
   for (int round = 0; round < 40; ++round) {

@@ -1,4 +1,4 @@
-// A process's messages with all others: nobody connects beforehand, what comes takes receives of one queue, and two
+// A process's messages with all others: no process connects beforehand, what comes takes receives of one queue, and two
 // processes keep their order. Queue pairs over a hub; processes that leave.
 #include "tests/nic/model_rig.hpp"
 

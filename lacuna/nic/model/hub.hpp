@@ -1,5 +1,5 @@
 // hub: messages of one process with all others of its world, over connections that are made when they are first used.
-// A connection is two ends, as that of two queue pairs is; whoever uses it first makes both. It costs no time.
+// A connection is two ends, as that of two queue pairs is; the process that uses it first makes both. It costs no time.
 #pragma once
 
 #include "lacuna/nic/model/queue_pair.hpp"

@@ -35,8 +35,8 @@ class HubChannels {
   /// The oldest head that has come, and in `from` its sender; it stays until pop(). Errors, of that rank: malformed.
   Result<bool> next(Arrived& arrival, int& from);
   void pop();
-  /// The peers whose channels may have a fault; whoever has looked at one, and found all that is to be found, takes it
-  /// away.
+  /// The peers whose channels may have a fault. Progress takes a peer away once it has looked, and found all that is to
+  /// be found.
   std::vector<int>& failing();
   [[nodiscard]] nic::Hub& hub() const { return *hub_; }
 

@@ -31,7 +31,7 @@ Result<void> Sends::begin(Request& send, const Chosen& chosen) {
   Peer& peer = local_.peer(send.peer);
   if (peer.channel == nullptr) return self_.send(send);
   switch (chosen.way) {
-    case MessageWay::eager:  // the channel is full
+    case MessageWay::eager:  // the channel, or the peer, has no room
       if (send.bytes <= guide::usual::kWindowBytes || chosen.forced || !streams_.possible(peer)) return start_eager(peer, send, chosen);
       return start_stream(peer, send, chosen);
     case MessageWay::wide:

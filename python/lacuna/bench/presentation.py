@@ -55,9 +55,9 @@ class Presentation(ABC, Generic[R]):
     def __init__(self, result: R) -> None:
         self.result = result
 
-    @abstractmethod
     def figures(self) -> RowTable:
-        """The summary."""
+        """The summary: a line of each figure, if the bench has no better table."""
+        return RowTable(["figure", "value"], [[name, f"{value:.4g}"] for name, value in self.result.summary().items()])
 
     @abstractmethod
     def pictures(self) -> Iterator[Picture]:

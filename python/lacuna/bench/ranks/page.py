@@ -48,10 +48,6 @@ class RanksPresentation(Presentation[RanksRun]):
     heading = "Many ranks on one node, with Lacuna and without"
     meanings = _MEANINGS
 
-    def figures(self) -> RowTable:
-        summary = self.result.summary()
-        return RowTable(["figure", "value"], [[name, f"{value:.4g}"] for name, value in summary.items()])
-
     def worst(self) -> Iterator[tuple[str, RowTable]]:
         yield "Every row", table_of(_COLUMNS, self.result.rows)
 

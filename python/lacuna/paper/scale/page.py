@@ -59,9 +59,6 @@ class ScalePresentation(Presentation[ScaleRun]):
     heading = "Exchanges of many ranks on nodes that share a NIC, by schedule"
     meanings = _MEANINGS
 
-    def figures(self) -> RowTable:
-        return RowTable(["figure", "value"], [[name, f"{value:.4g}"] for name, value in self.result.summary().items()])
-
     def worst(self) -> Iterator[tuple[str, RowTable]]:
         yield "By ranks; * is chosen", table_of(_BY_CELL, self.result.cells)
 
