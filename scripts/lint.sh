@@ -47,6 +47,7 @@ step "lengths" python scripts/check_lengths.py
 step "documentation" python scripts/check_docs.py
 step "Python package (mypy wants the types of its module)" env LACUNA_WERROR=ON make package
 step "mypy" types
+step "tests in one run (pytest collects them)" python -m pytest --collect-only -q -q tests/python
 step "clang-tidy" tidy
 
 if [[ ${#failed[@]} -gt 0 ]]; then

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "python" / "lacuna"
 ROOMS = ["api", "worker", "guide", "report", "mpi", "bench", "paper", "cli"]
 """From the top of the ladder down: a room may know those before it. The API is what lies in the package itself."""
 
+TESTS = Path(__file__).resolve().parent
 MOST_FILES = 15
 FILES = sorted(PACKAGE.rglob("*.py"))
 
@@ -45,6 +47,12 @@ def test_a_file_knows_the_rooms_above_it(file: Path) -> None:
 def test_a_room_has_few_files_and_says_what_it_is(folder: Path) -> None:
     assert len(list(folder.glob("*.py"))) <= MOST_FILES
     assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))
+
+
+def test_no_two_files_of_tests_share_a_name() -> None:
+    """One run of all of them takes the first only, and fails at the second."""
+    named = Counter(file.name for file in TESTS.rglob("*.py"))
+    assert [name for name, count in named.items() if count > 1] == []
 
 
 @pytest.mark.parametrize(
