@@ -65,27 +65,32 @@ struct Twelve {
   void store(std::byte* to) const { std::memcpy(to, &value, sizeof value); }
 };
 
-// 32 bytes as two halves. What comes from memory comes a third faster so than with loads and stores of 32 (an EPYC of
-// 2022; neither instructions between them nor prefetches have this effect): two loads suffice to pack, and cost nothing
-// where the bytes are in a cache; to unpack it takes two stores, which cost half of the speed there.
-template <bool HalfStores>
-struct Halves {
-  Word<16> low;
-  Word<16> high;
-  explicit Halves(const std::byte* from) : low(from), high(from + 16) {}
-  void store(std::byte* to) const {
-    if constexpr (HalfStores) {
-      low.store(to);
-      high.store(to + 16);
+// The same, but the compiler may not join neighbouring ones to a larger one.
+template <int N>
+struct Part : Word<N> {
+  explicit Part(const std::byte* from) : Word<N>(from) {
+#if HWY_ARCH_X86
+    if constexpr (N <= 8) {
+      asm("" : "+r"(this->value));
     } else {
-      const auto both = __builtin_shufflevector(low.value, high.value, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
-                                                20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31);
-      std::memcpy(to, &both, sizeof both);
+      asm("" : "+x"(this->value));
     }
+#endif
   }
 };
-using Warm = Halves<false>;
-using Cold = Halves<true>;
+
+// 32 bytes in two loads, which cost nothing in a cache, and are a third faster than one where the destination turns out
+// to be at hand, and the source not.
+struct Halves {
+  Part<16> low;
+  Part<16> high;
+  explicit Halves(const std::byte* from) : low(from), high(from + 16) {}
+  void store(std::byte* to) const {
+    const auto both = __builtin_shufflevector(low.value, high.value, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19,
+                                              20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31);
+    std::memcpy(to, &both, sizeof both);
+  }
+};
 
 // A block of exactly as many bytes as a word has.
 template <class W>
@@ -174,8 +179,8 @@ struct Streamed {
   static constexpr Index kShort = 256;
   static void move(Index length, const std::byte* from, std::byte* to) {
     const Index head = -reinterpret_cast<std::intptr_t>(to) & 63;
-    if (length < kShort && (head != 0 || length % 64 != 0)) return Vectors<Cold>::move(length, from, to);
-    std::memcpy(to, from, static_cast<std::size_t>(head));
+    if (length < kShort && (head != 0 || length % 64 != 0)) return Vectors<Part<16>, 16>::move(length, from, to);
+    if (head != 0) std::memcpy(to, from, static_cast<std::size_t>(head));
     using D = hn::CappedTag<std::uint8_t, 64>;
     const auto lanes = static_cast<Index>(hn::Lanes(D()));
     Index at = head;
@@ -184,7 +189,7 @@ struct Streamed {
         hn::Stream(hn::LoadU(D(), reinterpret_cast<const std::uint8_t*>(from + at + i)), D(), reinterpret_cast<std::uint8_t*>(to + at + i));
       }
     }
-    std::memcpy(to + at, from + at, static_cast<std::size_t>(length - at));
+    if (at < length) std::memcpy(to + at, from + at, static_cast<std::size_t>(length - at));
   }
 };
 

@@ -1,6 +1,7 @@
 #include "lacuna/copy/crossing.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace lacuna::copy {
 namespace {
@@ -8,6 +9,14 @@ namespace {
 // Columns of a tile: a few lines of each row, as many as are asked for ahead of time without pushing each other out of
 // the L2 cache.
 constexpr std::int64_t kColumnBytes = 256;
+
+// Rows of a tile. Those a multiple of a page apart meet in few sets of an L2 cache: of a tile and the next one, whose lines
+// are asked for, 256 fill them. Shorter columns than 512 bytes would not be worth their streaming stores.
+std::int64_t most_rows(std::int64_t pitch, std::int64_t block) {
+  constexpr std::int64_t rows = 128, column_bytes = 512;
+  const std::int64_t places = kPage / std::gcd(pitch, kPage);  // in a page, where rows begin
+  return std::min(kTileRows, std::max(rows, column_bytes / block) * places);
+}
 
 // Loops, innermost first, each of which goes on where the one inside it ends on the side that is dense.
 class Group {
@@ -115,7 +124,7 @@ Crossing::Crossing(const Nest& nest, bool stream) : asks_(stream || (nest.block 
   rest.remove(std::min(along_from, along_to));
   const bool few_rows = first_row.count * nest.block < kLine;  // a tile of them would be hardly longer than its call
   const std::int64_t most_columns = few_rows ? kTileColumns : std::clamp<std::int64_t>(kColumnBytes / nest.block, kLine / 4, kTileColumns);
-  Group rows(&Loop::to, first_row, kTileRows, walk_);
+  Group rows(&Loop::to, first_row, most_rows(first_row.from, nest.block), walk_);
   Group columns(&Loop::from, first_column, most_columns, walk_);
   for (bool grown = true; grown;) {
     Group& shorter = rows.count() <= columns.count() ? rows : columns;

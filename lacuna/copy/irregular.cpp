@@ -30,7 +30,7 @@ HWY_INLINE void move_short(Index length, const std::byte* from, std::byte* to) {
 }
 #else
 HWY_INLINE void move_short(Index length, const std::byte* from, std::byte* to) {
-  if (length >= 32) return Several<Warm, 2>::move(length, from, to);
+  if (length >= 32) return Several<Halves, 2>::move(length, from, to);
   if (length >= 16) return Pair<Word<16>, 16>::move(length, from, to);
   if (length >= 8) return Pair<Word<8>, 8>::move(length, from, to);
   if (length >= 4) return Pair<Word<4>, 4>::move(length, from, to);

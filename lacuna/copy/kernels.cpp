@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -250,8 +251,8 @@ constexpr KernelRow kRows[] = {
     row<Pair<Word<8>, 8>>(9, 15, "8+8 overlapping"),
     row<Exact<Word<16>>>(16, 16, "16"),
     row<Pair<Word<16>, 16>>(17, 31, "16+16 overlapping"),
-    row<Exact<Warm>>(32, 32, "32"),
-    row<Several<Warm, 2>>(33, 64, "32+32 overlapping"),
+    row<Exact<Halves>>(32, 32, "32"),
+    row<Several<Halves, 2>>(33, 64, "32+32 overlapping"),
     row<Several<Word<32>, 3>>(65, 96, "32+32+32 overlapping"),
     row<Several<Word<32>, 4>>(97, 128, "32+32+32+32 overlapping"),
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
@@ -265,12 +266,34 @@ constexpr KernelRow kRows[] = {
     row<Long>(129, kAny, "128 at a time"),
 #endif
 };
-// Where the bytes come from memory.
-constexpr KernelRow kColdRows[] = {
-    row<Exact<Cold>>(32, 32, "16+16"),
-    row<Several<Cold, 2>>(33, 64, "16+16+16+16 overlapping"),
-    row<Several<Cold, 3>>(65, 96, "6 x 16 overlapping"),
-    row<Several<Cold, 4>>(97, 128, "8 x 16 overlapping"),
+// Where the bytes come from memory, stride by stride: the more often a line is touched, the earlier it is there, up to
+// four times (a CPU's own prefetching takes its cue from the accesses). Stores gain more than loads.
+constexpr KernelRow kColdApart[] = {
+    row<Several<Part<4>, 2, 4>>(5, 8, "4+4"),
+    row<Several<Part<4>, 3, 4>>(9, 12, "4+4+4"),
+    row<Several<Part<4>, 4, 4>>(13, 16, "4+4+4+4"),
+};
+constexpr KernelRow kColdToGaps[] = {
+    row<Several<Part<8>, 2, 8>>(16, 16, "8+8"),   row<Several<Part<8>, 3, 8>>(17, 24, "3 x 8"),
+    row<Several<Part<8>, 4, 8>>(25, 32, "4 x 8"), row<Several<Part<8>, 5, 8>>(33, 40, "5 x 8"),
+    row<Several<Part<8>, 6, 8>>(41, 48, "6 x 8"), row<Several<Part<8>, 7, 8>>(49, 56, "7 x 8"),
+    row<Several<Part<8>, 8, 8>>(57, 63, "8 x 8"),
+};
+constexpr KernelRow kColdDense[] = {
+    row<Several<Part<8>, 2, 8>>(16, 16, "8+8"),
+    row<Several<Part<8>, 4, 8>>(32, 32, "4 x 8"),
+    row<Several<Part<16>, 3, 16>>(33, 48, "3 x 16"),
+    row<Several<Part<16>, 4, 16>>(49, 64, "4 x 16"),
+};
+constexpr KernelRow kColdLonger[] = {
+    row<Several<Part<16>, 4, 16>>(64, 64, "4 x 16"),   row<Several<Part<16>, 5, 16>>(65, 80, "5 x 16"),
+    row<Several<Part<16>, 6, 16>>(81, 96, "6 x 16"),   row<Several<Part<16>, 7, 16>>(97, 112, "7 x 16"),
+    row<Several<Part<16>, 8, 16>>(113, 128, "8 x 16"),
+};
+// Where a list says: nothing sees the lines coming, and each access more takes its time.
+constexpr KernelRow kColdListed[] = {
+    row<Several<Part<16>, 2, 16>>(32, 32, "16+16"),
+    row<Several<Word<32>, 2>>(33, 64, "32+32, at once"),
 };
 constexpr KernelRow kStreamed = row<Streamed>(64, kAny, "streaming stores");
 
@@ -317,6 +340,20 @@ constexpr auto kRowOf = [] {
   return rows;
 }();
 
+const KernelRow* find_in(std::span<const KernelRow> rows, Index length) {
+  const auto found = std::ranges::find_if(rows, [&](const KernelRow& row) { return row.least <= length && length <= row.most; });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+// Null: as if the bytes were in a cache.
+const KernelRow* cold_row(const Shape& shape) {
+  if (shape.from != Access::stride || shape.to != Access::stride) return find_in(kColdListed, shape.length);
+  const KernelRow* found = shape.apart ? find_in(kColdApart, shape.length) : nullptr;
+  if (found == nullptr && shape.to_dense) found = find_in(kColdDense, shape.length);
+  if (found == nullptr && !shape.to_dense) found = find_in(kColdToGaps, shape.length);
+  return found != nullptr ? found : find_in(kColdLonger, shape.length);
+}
+
 Kernel FindKernel(const Shape& shape) {
   // Longer blocks are as fast as memcpy in any case.
   if (shape.repeats && shape.length <= kLine)
@@ -325,9 +362,8 @@ Kernel FindKernel(const Shape& shape) {
   if (shape.stream && streams) return {pick(kStreamed, shape.from, shape.to), kStreamed.name, true};
   const KernelRow& found =
       std::cmp_less(shape.length, kRowOf.size()) ? kRows[kRowOf[static_cast<std::size_t>(shape.length)]] : kRows[std::size(kRows) - 1];
-  if (shape.stream && shape.length >= kColdRows[0].least && shape.length <= kColdRows[std::size(kColdRows) - 1].most) {
-    const KernelRow& cold = *std::ranges::find_if(kColdRows, [&](const KernelRow& row) { return shape.length <= row.most; });
-    return {pick(cold, shape.from, shape.to), cold.name};
+  if (shape.stream) {
+    if (const KernelRow* cold = cold_row(shape); cold != nullptr) return {pick(*cold, shape.from, shape.to), cold->name};
   }
   // From memory 12 bytes come faster as two words.
   if ((shape.length <= 8 || (shape.length == 12 && !shape.stream)) && (shape.to_dense || shape.from_dense)) {

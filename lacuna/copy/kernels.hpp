@@ -77,6 +77,7 @@ struct Shape {
   bool from_dense = false;  ///< blocks follow one another without a gap, rows too
   bool to_dense = false;
   bool stream = false;  ///< the destination is in no cache
+  bool apart = false;   ///< on a side with gaps no two blocks share a line, as far as their stride says
   /// All blocks of a row of `from` are one, and those of `to` follow one another: a broadcast source.
   bool repeats = false;
 };

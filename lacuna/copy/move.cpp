@@ -361,13 +361,14 @@ void CopyPlan::pack_past(const std::byte* base, Index position, Index length, st
   end_of_streaming();
 }
 
+bool CopyPlan::is_cold_at(const std::byte* base, Index position, Index length) const {
+  const auto at = [&](Index byte) { return base + at_ + offset_at(root_, byte); };
+  return is_cold(std::array{at(position + length / 3), at(position + length / 3 * 2)});
+}
+
 void CopyPlan::unpack(std::byte* base, Index position, Index length, const std::byte* dense, Caching caching) const {
   bool stream = caching == Caching::passed;
-  if (caching == Caching::asked && streams_ && length >= kAsk) {
-    const std::array<const std::byte*, 2> places{base + at_ + offset_at(root_, position + length / 3),
-                                                 base + at_ + offset_at(root_, position + length / 3 * 2)};
-    stream = is_cold(places);
-  }
+  if (caching == Caching::asked && streams_ && length >= kAsk) stream = is_cold_at(base, position, length);
   Mover<false>(stream).part(root_, base + at_, dense, position, position + length);
   if (stream) end_of_streaming();
 }

@@ -72,6 +72,7 @@ void move_rows(Nest nest, const std::byte* from, std::byte* to, bool stream) {
                                     .from_dense = dense(inner.from, rows.from),
                                     .to_dense = dense(inner.to, rows.to),
                                     .stream = stream,
+                                    .apart = std::max(std::abs(inner.from), std::abs(inner.to)) >= kLine,
                                     .repeats = inner.from == 0 && inner.to == nest.block});
   Walk walk;
   walk.add_all(nest);

@@ -44,10 +44,11 @@ Spots spots_of(const Node& node) {
 }
 
 // The kernels of blocks at some spots, of which the packed ones are `dense_stride` apart. `repeats`: all are one.
-Moved moved_by(Index length, Access access, Index dense_stride, bool repeats = false) {
+Moved moved_by(Index length, const Spots& spots, Index dense_stride, bool repeats = false) {
   const bool dense = dense_stride == length;
-  Shape pack{.from = access, .length = length, .to_dense = dense, .repeats = repeats};
-  Shape unpack{.to = access, .length = length, .from_dense = dense};
+  const bool apart = std::abs(spots.stride) >= kLine;
+  Shape pack{.from = spots.access, .length = length, .to_dense = dense, .apart = apart, .repeats = repeats};
+  Shape unpack{.to = spots.access, .length = length, .from_dense = dense, .apart = apart};
   Moved moved{.length = length, .pack = kernel_for(pack), .unpack = kernel_for(unpack)};
   pack.stream = unpack.stream = true;
   moved.pack_stream = kernel_for(pack);
@@ -108,7 +109,7 @@ std::optional<Step> woven(Spots spots, const Places& runs, Index entries) {
   Step step{.kind = Step::Kind::woven, .count = entries, .chunk = woven_chunk(runs, size, entries)};
   if (step.chunk == 0) return std::nullopt;
   for (Index start = 0; const WindowRun& run : runs) {
-    step.members.push_back({run, start, moved_by(run.length, spots.access, size)});
+    step.members.push_back({run, start, moved_by(run.length, spots, size)});
     start += run.length;
   }
   step.windows = window_kernels();
@@ -157,7 +158,7 @@ std::optional<Step> granules(const Node& node, Index granule) {
     return true;
   };
   if (!each_run(node, 0, cut)) return std::nullopt;
-  step.moved = moved_by(granule, Access::list32, granule);
+  step.moved = moved_by(granule, step.spots, granule);
   return step;
 }
 
@@ -252,7 +253,7 @@ Step nest_step(const Node& node) {
   const Index length = inner.children[0]->size;
   Step step{.kind = Step::Kind::nest, .count = inner.count, .rows = two ? node.count : 1, .outer = two ? node.stride : 0};
   step.spots.stride = inner.stride;
-  step.moved = moved_by(length, Access::stride, length, inner.stride == 0);
+  step.moved = moved_by(length, step.spots, length, inner.stride == 0);
   step.windows = window_kernels();
   if (step.windows != nullptr) {
     step.pattern = kept(pattern_of(std::vector{WindowRun{0, length}}, inner.stride, inner.count));
@@ -292,7 +293,7 @@ Step list_step(const Node& node) {
       if (std::optional<Step> step = short_runs(node, static_cast<double>(node.runs) * kBlockNs)) return std::move(*step);
     }
     Step step{.kind = Step::Kind::list, .count = node.entries(), .spots = spots_of(node)};
-    step.moved = moved_by(child.size, step.spots.access, child.size);
+    step.moved = moved_by(child.size, step.spots, child.size);
     return step;
   }
   if (child.runs <= kMostMembers) {

@@ -116,6 +116,9 @@ class CopyPlan final : public layout::Companion {
 
   [[nodiscard]] const Step& root() const { return root_; }
 
+  /// Whether bytes [position, position + length) of the layout at `base` are in no cache, as two of them say.
+  [[nodiscard]] bool is_cold_at(const std::byte* base, std::int64_t position, std::int64_t length) const;
+
   /// How the form of `src` becomes the one of `dst`, whose plan this is, where both are loops over one run; else
   /// nothing. Remembered for one source. Nothing, too, without memory.
   [[nodiscard]] std::shared_ptr<const NestMove> from(const layout::Layout& src, const layout::Layout& dst) const;

@@ -6,7 +6,7 @@
 //   equal steps ─▶ in step: lists, blocks, members of structs, sequences, each with a kernel for both sides
 //   anything else ─▶ strips
 #include <algorithm>
-#include <array>
+#include <cstdlib>
 
 #include "lacuna/copy/cold.hpp"
 #include "lacuna/copy/copy.hpp"
@@ -24,10 +24,7 @@ class Transpacker {
  public:
   Transpacker(const Layout& src, const Layout& dst, const std::byte* src_base, std::byte* dst_base)
       : src_(src), dst_(dst), src_base_(src_base), dst_base_(dst_base) {
-    if (dst.size() >= kAsk) {
-      const std::byte* first = dst_base + dst.form_offset();
-      stream_ = is_cold(std::array{first, static_cast<const std::byte*>(dst_base + dst.form_offset() + dst.form()->tail - 1)});
-    }
+    stream_ = dst.size() >= kAsk && CopyPlan::of(dst).is_cold_at(dst_base, 0, dst.size());
   }
 
   void run() {
@@ -120,8 +117,29 @@ class Transpacker {
     return std::ranges::equal(a, b, {}, length, length);
   }
 
+  // Lines from and to places of a list, both in no cache: loads that miss and stores that pass the caches hold one another
+  // up, so some are fetched, and then sent.
+  static constexpr Index kFetched = 1024;
+  void fetched(const Spots& s, const std::byte* from, const Spots& d, std::byte* to, Index length, Index first, Index count) {
+    alignas(kLine) std::array<std::byte, kFetched> stage;
+    const Kernel fetch = kernel_for({.from = s.access, .length = length, .to_dense = true, .stream = true});
+    const Kernel send = kernel_for({.to = d.access, .length = length, .from_dense = true, .stream = true});
+    for (const Index end = first + count; first < end;) {
+      const Index some = std::min(kFetched / length, end - first);
+      fetch.run({.length = length, .count = some, .from = s.side(first), .to = {.stride = length}}, from + s.shift(first), stage.data());
+      send.run({.length = length, .count = some, .from = {.stride = length}, .to = d.side(first)}, stage.data(), to + d.shift(first));
+      first += some;
+    }
+  }
+
   void blocks(const Spots& s, const std::byte* from, const Spots& d, std::byte* to, Index length, Index first, Index count) {
-    const Kernel kernel = kernel_for({.from = s.access, .to = d.access, .length = length, .stream = stream_});
+    const bool listed = s.access != Access::stride || d.access != Access::stride;
+    if (stream_ && listed && length == kLine) return fetched(s, from, d, to, length, first, count);
+    const Kernel kernel = kernel_for({.from = s.access,
+                                      .to = d.access,
+                                      .length = length,
+                                      .stream = stream_,
+                                      .apart = std::max(std::abs(s.stride), std::abs(d.stride)) >= kLine});
     kernel.run({.length = length, .count = count, .from = s.side(first), .to = d.side(first)}, from + s.shift(first), to + d.shift(first));
   }
 

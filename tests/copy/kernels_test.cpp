@@ -128,8 +128,9 @@ TEST_P(CopyKernels, MoveExactlyTheirBlocks) {
     for (const bool from_dense : {false, true}) {
       for (const bool to_dense : {false, true}) {
         if ((from_dense && from != stride) || (to_dense && to != stride)) continue;
-        for (const bool stream : {false, true})
-          shapes.push_back({.from = from, .to = to, .from_dense = from_dense, .to_dense = to_dense, .stream = stream});
+        shapes.push_back({.from = from, .to = to, .from_dense = from_dense, .to_dense = to_dense});
+        for (const bool apart : {false, true})
+          shapes.push_back({.from = from, .to = to, .from_dense = from_dense, .to_dense = to_dense, .stream = true, .apart = apart});
       }
     }
   }
