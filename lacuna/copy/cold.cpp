@@ -14,9 +14,9 @@ namespace lacuna::copy {
 
 namespace {
 
-// On two EPYCs of 2022 a load from any of their caches takes up to 230 ticks by this clock, fences included, and one from
-// memory 400 to 1400 on the one, 312 to 1000 on the other, the page walk included. Where memory is faster than that, it
-// passes for a cache, and stores stay ordinary ones.
+// On two EPYCs of 2022 a load from any of their caches takes up to 230 ticks by this clock, fences included, and one
+// from memory 400 to 1400 on the one, 312 to 1000 on the other, the page walk included. Where memory is faster than
+// that, it passes for a cache, and stores stay ordinary ones.
 constexpr std::uint64_t kMemoryTicks = 270;
 
 // The fences keep the load between the two readings; rdtscp would do it for less, but not every virtual CPU has it.

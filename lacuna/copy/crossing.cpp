@@ -10,8 +10,8 @@ namespace {
 // the L2 cache.
 constexpr std::int64_t kColumnBytes = 256;
 
-// Rows of a tile. Those a multiple of a page apart meet in few sets of an L2 cache: of a tile and the next one, whose lines
-// are asked for, 256 fill them. Shorter columns than 512 bytes would not be worth their streaming stores.
+// Rows of a tile. Those a multiple of a page apart meet in few sets of an L2 cache: of a tile and the next one, whose
+// lines are asked for, 256 fill them. Shorter columns than 512 bytes would not be worth their streaming stores.
 std::int64_t most_rows(std::int64_t pitch, std::int64_t block) {
   constexpr std::int64_t rows = 128, column_bytes = 512;
   const std::int64_t places = kPage / std::gcd(pitch, kPage);  // in a page, where rows begin

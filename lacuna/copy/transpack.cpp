@@ -117,8 +117,8 @@ class Transpacker {
     return std::ranges::equal(a, b, {}, length, length);
   }
 
-  // Lines from and to places of a list, both in no cache: loads that miss and stores that pass the caches hold one another
-  // up, so some are fetched, and then sent.
+  // Lines from and to places of a list, both in no cache: loads that miss and stores that pass the caches hold one
+  // another up, so some are fetched, and then sent.
   static constexpr Index kFetched = 1024;
   void fetched(const Spots& s, const std::byte* from, const Spots& d, std::byte* to, Index length, Index first, Index count) {
     alignas(kLine) std::array<std::byte, kFetched> stage;
