@@ -83,7 +83,7 @@ struct Sharing {
 
 // Opens the memory that others of this node will reach. How many they are is not known yet.
 base::Result<void> open_memory(Job& made, Sharing& sharing, Card& mine) {
-  sharing.options = LACUNA_TRY(protocol::Options::from_environment({}));
+  sharing.options = LACUNA_TRY(protocol::Options::from_environment({.idle_thread = true}));
   const std::int64_t most = std::max(sharing.options.shared_bytes, protocol::usual_shared_bytes(1));
   made.context = LACUNA_TRY(nic::open(kNic, {.shared_bytes = 2 * most}));
   mine.memory = LACUNA_TRY(made.context->card());
