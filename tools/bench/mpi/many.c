@@ -30,11 +30,10 @@ static double of_slowest(double start) {
   return slowest;
 }
 
-/* Blocks of one rank overlap, each a run and its gap behind the one before: 128 ranks have memory for 256 KiB to each. */
+/* Blocks of one rank overlap, each a run and its gap behind the last: 128 ranks have memory for 256 KiB to each. */
 static long place_of(int to) { return 2L * RUN * to; }
-static unsigned char value(int from, long at) {
-  return (unsigned char)(((uint32_t)at * 2654435761U + (uint32_t)from * 40503U) >> 13); /* a hash: no two places alike */
-}
+/* Knuth's multiplicative hash: blocks that overlap differ. */
+static unsigned char value(int from, long at) { return (unsigned char)(((uint32_t)at * 2654435761U + (uint32_t)from * 40503U) >> 13); }
 
 /* Memory that processes of this machine share, KiB. */
 static long shared_kib(void) {
