@@ -71,6 +71,13 @@ bool populate(const void* memory, std::size_t bytes, bool write) {
 #endif
 }
 
+bool discard(void* memory, std::size_t bytes) {
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const std::uintptr_t first = (reinterpret_cast<std::uintptr_t>(memory) + page - 1) / page * page;
+  const std::uintptr_t end = (reinterpret_cast<std::uintptr_t>(memory) + bytes) / page * page;
+  return end <= first || madvise(reinterpret_cast<void*>(first), end - first, MADV_REMOVE) == 0;
+}
+
 namespace {
 
 class SignalsBlocked {

@@ -143,6 +143,10 @@ inline void prefetch_to_write(const void* address) {
 /// 5.14), which says so of 0 bytes too.
 bool populate(const void* memory, std::size_t bytes, bool write);
 
+/// Gives back the whole pages of memory that processes share, for all of them: it reads as zeros. False: the system
+/// cannot, as of other memory.
+bool discard(void* memory, std::size_t bytes);
+
 /// Number of CPUs that this process may run on.
 [[nodiscard]] int usable_cpus();
 

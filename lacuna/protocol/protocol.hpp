@@ -215,6 +215,8 @@ struct Options {
   /// Of this rank's memory through which messages reach ranks that share it, for all of them together, at most; 0:
   /// usual_shared_bytes()
   std::int64_t shared_bytes = 0;
+  /// Idle pages of that memory go back while the program makes no call: by a thread, there as long as there are some
+  bool idle_thread = false;
   bool progress_thread = false;              ///< a thread of its own moves things on while the program computes
   std::int64_t timeout_ns = 60'000'000'000;  ///< for setting up
   guide::Force force = {};

@@ -107,6 +107,56 @@ TEST(InterposedCollectives, ThatPersistDecodeTheirTypes) {
   }
 }
 
+// What a later start of a persistent collective asks the host for is its start and its end: no datatype is decoded, and
+// the ranks tell one another nothing.
+TEST(InterposedCollectives, ThatPersistPlanOnce) {
+  constexpr std::array kOthers{"Type_get_envelope",
+                               "Type_get_envelope_c",
+                               "Type_get_contents",
+                               "Type_get_contents_c",
+                               "Type_get_extent",
+                               "Alltoall",
+                               "Allreduce",
+                               "Isend",
+                               "Issend",
+                               "Irecv",
+                               "Pack",
+                               "Unpack"};
+  const auto count = [&] {
+    std::vector<int> calls;
+    for (const char* const call : kOthers) calls.push_back(calls_of(call));
+    return calls;
+  };
+  const Outcome outcome = run_preloaded({.ranks = 3}, [&](const Host& mpi, int rank) {
+    Datatype inner = fake::vector(kInts / 2, 1, 2, int_type());
+    Datatype type = resized(inner, 0, kInts * 4);
+    mpi.Type_commit(&type);
+    const Comm ring = cart(mpi.world, std::array{3}, std::array{true});
+    const std::vector<int> out = blocks(3, rank);
+    std::vector<int> in(3 * kInts), of_neighbors(2 * kInts);
+    std::array<Request, 2> requests{};
+    mpi.Alltoall_init(out.data(), 1, type, in.data(), 1, type, mpi.world, Info{}, &requests[0]);
+    mpi.Neighbor_alltoall_init(out.data(), 1, type, of_neighbors.data(), 1, type, ring, Info{}, &requests[1]);
+    std::vector<int> before;
+    for (int start = 0; start < 4; ++start) {
+      std::ranges::fill(in, kSpoiled);
+      std::ranges::fill(of_neighbors, kSpoiled);
+      if (start == 1) before = count();
+      for (Request& request : requests) mpi.Start(&request);
+      for (Request& request : requests) mpi.Wait(&request, mpi::ignored());
+      for (const int from : {0, 1, 2}) expect_from(in, static_cast<std::size_t>(from), from, static_cast<std::size_t>(rank));
+      expect_from(of_neighbors, 0, (rank + 2) % 3, 1);
+      expect_from(of_neighbors, 1, (rank + 1) % 3, 0);
+    }
+    EXPECT_EQ(count(), before);
+    for (Request& request : requests) mpi.Request_free(&request);
+    mpi.Type_free(&type);
+    mpi.Type_free(&inner);
+  });
+  EXPECT_TRUE(outcome.calls.contains("Type_get_contents_c"));  // once
+  for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
+}
+
 int copied(Comm, int, void*, void*, void*, int* flag) {
   *flag = 0;
   return mpi::kSuccess;

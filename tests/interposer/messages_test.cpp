@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "lacuna/mpi/job/job.hpp"
 #include "tests/interposer/every_second.hpp"
 #include "tests/interposer/fake.hpp"
 
@@ -353,6 +354,16 @@ TEST(InterposedMessages, OfNoRankAreReceivedByTheSameCall) {
     });
     for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
   }
+}
+
+// In MPI_Init ranks wait for one another by messages, and let others have their CPU meanwhile. A collective of the host
+// may keep it.
+TEST(InterposedMessages, InitCallsNoCollectiveOfTheHost) {
+  const Outcome outcome = run_preloaded({.ranks = 5}, [](const Host& /*mpi*/, int /*rank*/) {
+    ASSERT_TRUE(mpi::job != nullptr && mpi::job->ranks != nullptr);
+    for (const char* const call : {"Allreduce", "Allgather", "Alltoall", "Barrier", "Bcast"}) EXPECT_EQ(calls_of(call), 0) << call;
+  });
+  for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
 }
 
 }  // namespace LACUNA_TEST_FILE

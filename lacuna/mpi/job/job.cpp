@@ -7,12 +7,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "lacuna/mpi/host/cpus.hpp"
 #include "lacuna/mpi/host/environment.hpp"
 #include "lacuna/mpi/host/machine.hpp"
+#include "lacuna/mpi/host/pause.hpp"
 #include "lacuna/mpi/job/gathering.hpp"
 
 namespace lacuna::mpi {
@@ -81,7 +83,7 @@ struct Sharing {
 
 // Opens the memory that others of this node will reach. How many they are is not known yet.
 base::Result<void> open_memory(Job& made, Sharing& sharing, Card& mine) {
-  sharing.options = LACUNA_TRY(protocol::Options::from_environment({}));
+  sharing.options = LACUNA_TRY(protocol::Options::from_environment({.idle_thread = true}));
   const std::int64_t most = std::max(sharing.options.shared_bytes, protocol::usual_shared_bytes(1));
   made.context = LACUNA_TRY(nic::open(kNic, {.shared_bytes = 2 * most}));
   mine.memory = LACUNA_TRY(made.context->card());
@@ -112,6 +114,7 @@ std::vector<int> find_places(Job& made, std::span<const Card> all, std::vector<R
     cpus.push_back(all[rank].cpus);
   }
   made.crowded = mpi::crowded(cpus);
+  ranks_share_cpus.store(made.crowded, std::memory_order_relaxed);
   made.local_rank = std::exchange(places[static_cast<std::size_t>(made.world_rank)].local, -1);
   return here;
 }
@@ -150,15 +153,22 @@ bool set_up(Job& made, std::span<const Card> all, std::vector<RankPlace>& places
   return false;
 }
 
-// Whether all ranks say so, and which collectives they all would ask one another about.
-bool agree(bool works, Job& made) {
-  struct Said {
-    Ways::Asked asked{};
-    std::uint64_t works = 0;
-  };
+struct Said {
+  Ways::Asked asked{};
+  std::uint64_t works = 0;
+};
+
+// Whether all ranks say so, and which collectives they all would ask one another about. `said` is room for twice as
+// many as there are ranks. Ranks that wait here let others have their CPU, which the host's own MPI_Allreduce may not.
+bool agree(bool works, Job& made, std::vector<Said>& said) {
   const Said mine{.asked = works ? made.ways.would_ask(made.crowded) : Ways::Asked{}, .works = works ? 1U : 0U};
-  Said all;
-  if (host().Allreduce(&mine, &all, sizeof mine, host().byte, host().band, host().world) != kSuccess) return false;
+  said[static_cast<std::size_t>(made.world_rank)] = mine;
+  gather_ranks(std::as_writable_bytes(std::span(said)));
+  Said all = mine;
+  for (const Said& one : std::span(said).first(said.size() / 2)) {
+    all.works &= one.works;
+    std::ranges::transform(all.asked, one.asked, all.asked.begin(), std::bit_and());
+  }
   made.ways.agree(all.asked);
   return all.works == 1;
 }
@@ -179,6 +189,7 @@ std::unique_ptr<Job> Job::begin() {
   host().Comm_size(host().world, &size);
   host().Comm_rank(host().world, &made->world_rank);
   std::vector<Card> told(2 * static_cast<std::size_t>(size));
+  std::vector<Said> said(told.size());
   const std::span<Card> all = std::span(told).first(static_cast<std::size_t>(size));
   // From here on nothing is thrown before the others have heard of this rank.
   Sharing sharing;
@@ -201,7 +212,7 @@ std::unique_ptr<Job> Job::begin() {
   }
   made->nonce = all.front().random;
   std::vector<RankPlace> places;
-  if (!agree(opened && set_up(*made, all, places, sharing), *made)) {
+  if (!agree(opened && set_up(*made, all, places, sharing), *made, said)) {
     made->mode = Mode::pack;
     made->transport.reset();
     return made;

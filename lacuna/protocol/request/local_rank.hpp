@@ -15,7 +15,7 @@ struct LocalRank {
       : context(of),
         rank(own),
         options(std::move(wanted)),
-        pool(of, options.shared_bytes > 0 ? options.shared_bytes : usual_shared_bytes(ranks)) {}
+        pool(of, options.shared_bytes > 0 ? options.shared_bytes : usual_shared_bytes(ranks), options.idle_thread) {}
 
   nic::Context& context;
   const int rank;

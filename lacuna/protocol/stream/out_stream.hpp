@@ -71,7 +71,7 @@ class OutStream {
   /// The ring is free for the next message, once this one is done.
   void give_back() {
     ring_->at = next_;
-    ring_->taken = false;
+    ring_->give_back();
   }
 
  private:

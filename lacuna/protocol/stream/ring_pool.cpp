@@ -27,8 +27,10 @@ std::uint32_t part_of(std::int64_t left, std::int64_t least, std::int64_t most) 
 
 }  // namespace
 
-RingPool::RingPool(nic::Context& context, std::int64_t bound)
-    : context_(context), bound_(std::max(bound, kLeastBytes)), held_back_(2 * slab_bytes(kLeastUsual)) {}
+RingPool::RingPool(nic::Context& context, std::int64_t bound, bool idle_thread)
+    : context_(context), bound_(std::max(bound, kLeastBytes)), held_back_(2 * slab_bytes(kLeastUsual)) {
+  if (idle_thread) idle_thread_ = std::make_unique<IdleThread>([this] { return look_at_idle(); }, kIdle);
+}
 
 std::uint32_t RingPool::usual_ring() const {
   const std::int64_t left = bound_ - count_.bytes;
@@ -59,8 +61,12 @@ void RingPool::take_from_owner(LentRing& ring) {
 }
 
 void RingPool::use(LentRing& ring) {
-  if (!std::exchange(ring.populated, true)) base::populate(ring.memory, static_cast<std::size_t>(size_of(ring.bytes)), true);
-  ring.taken = true;
+  ring.take();
+  if (!std::exchange(ring.populated, true)) {
+    base::populate(ring.memory, static_cast<std::size_t>(size_of(ring.bytes)), true);
+    const std::int64_t resident = resident_.fetch_add(ring.bytes) + ring.bytes;
+    if (resident > kFloor && idle_thread_ != nullptr) idle_thread_->wake();
+  }
   ring.transit = Transit::wide;
   ring.used = ++taken_;
 }
@@ -115,9 +121,10 @@ Result<StreamRing*> RingPool::lend(StreamRings& to, std::uint32_t bytes, LentRin
 
 Result<LentRing*> RingPool::make(std::uint32_t bytes) {
   const auto each = static_cast<std::size_t>(size_of(bytes));
+  const std::lock_guard lock(slabs_mutex_);
   Slab made;
   made.memory = std::make_shared<nic::RegisteredBuffer>(LACUNA_TRY(nic::RegisteredBuffer::create(context_, slab_bytes(bytes))));
-  made.rings.resize(made.memory->buffer.size() / each);
+  made.rings = std::vector<LentRing>(made.memory->buffer.size() / each);
   std::byte* at = made.memory->buffer.data();
   for (LentRing& ring : made.rings) {
     ring.memory = reinterpret_cast<RingMemory*>(at);
@@ -133,7 +140,11 @@ Result<LentRing*> RingPool::make(std::uint32_t bytes) {
 }
 
 RingPool::Slabs::iterator RingPool::give_back(Slabs::iterator slab) {
-  for (LentRing& ring : slab->rings) take_from_owner(ring);
+  const std::lock_guard lock(slabs_mutex_);
+  for (LentRing& ring : slab->rings) {
+    take_from_owner(ring);
+    if (ring.populated) resident_.fetch_sub(ring.bytes);
+  }
   std::erase_if(unkept_[slab->rings.front().bytes],
                 [&](const LentRing* ring) { return ring >= slab->rings.data() && ring <= &slab->rings.back(); });
   count_.bytes -= slab->bytes();
@@ -146,7 +157,7 @@ bool RingPool::make_room(const StreamRings& whom, std::int64_t bytes, std::int64
     const bool kept = ring.kept_at != nullptr && (ring.owner == &whom || (!matched && ring.owner->keeps_for_matched(ring)));
     return !kept && ring.free();
   };
-  const auto used = [](const Slab& slab) { return std::ranges::max(slab.rings, {}, &LentRing::used).used; };
+  const auto used = [](const Slab& slab) { return std::ranges::max_element(slab.rings, {}, &LentRing::used)->used; };
   while (count_.bytes + bytes > bound) {
     if (bytes > bound) return false;
     auto found = slabs_.end();
@@ -167,6 +178,23 @@ void RingPool::tidy(std::int64_t now) {
     const bool unused = std::ranges::all_of(slab->rings, [&](const LentRing& ring) { return ring.used <= then && ring.free(); });
     slab = unused ? give_back(slab) : std::next(slab);
   }
+}
+
+// A ring's head stays: its counters go on, and both ends know them.
+bool RingPool::look_at_idle() {
+  const std::lock_guard lock(slabs_mutex_);
+  for (Slab& slab : slabs_) {
+    for (LentRing& ring : slab.rings) {
+      if (!ring.take_idle()) continue;
+      const bool idle = std::exchange(ring.used_then, ring.used) == ring.used && ring.populated && ring.empty();
+      if (idle && resident() > kFloor && base::discard(ring.memory->data(), ring.bytes)) {
+        ring.populated = false;
+        resident_.fetch_sub(ring.bytes);
+      }
+      ring.give_back();
+    }
+  }
+  return resident_.load() > kFloor;
 }
 
 bool RingPool::empty(const StreamRings& of) const {

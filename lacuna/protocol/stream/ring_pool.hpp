@@ -3,16 +3,22 @@
 //
 //   rings of a peer ── lend() ──▶ an idle ring │ new memory │ another peer's empty ring │ nothing: the pool is full
 //                   ◀── the ring, until another peer needs it, or until it has been idle for long
+//
+// A thread gives back the pages of idle rings while the program makes no call. There is one as long as there is more
+// memory than stays. It has a ring for a moment only, as a message would, and never moves or ends one.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <list>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "lacuna/nic/nic.hpp"
+#include "lacuna/protocol/stream/idle_thread.hpp"
 #include "lacuna/protocol/stream/stream_ring.hpp"
 
 namespace lacuna::protocol {
@@ -24,7 +30,8 @@ struct LentRing : StreamRing {
   StreamRings* owner = nullptr;  ///< the peer's, as of the last message
   LentRing** kept_at = nullptr;  ///< where the owner keeps it for its next message; null: nowhere
   std::uint64_t used = 0;        ///< when it was taken last, counted in rings that were taken
-  bool populated = false;
+  std::uint64_t used_then = 0;   ///< `used` at the thread's last look
+  bool populated = false;        ///< its bytes have pages
 };
 
 class RingPool {
@@ -32,8 +39,8 @@ class RingPool {
   static constexpr std::int64_t kLeastBytes = 1 << 20;  ///< of a pool
   static constexpr std::uint32_t kLeastRing = 8 << 10;
 
-  /// `bound`: bytes of all rings together.
-  RingPool(nic::Context& context, std::int64_t bound);
+  /// `bound`: bytes of all rings together. `idle_thread`: pages go back without a call.
+  RingPool(nic::Context& context, std::int64_t bound, bool idle_thread = false);
 
   /// Bytes of a ring that a peer is to keep now, and of the one that long messages get: fewer as more peers keep rings,
   /// and as the pool fills.
@@ -52,6 +59,11 @@ class RingPool {
   void release(LentRing& ring) { take_from_owner(ring); }
   /// Gives back memory that no peer has used for a second or two. `now`: ns.
   void tidy(std::int64_t now);
+  /// Gives back the pages of rings that were not used since the last look, but for some that stay. Any thread may call
+  /// it. False: no more than what stays is there.
+  bool look_at_idle();
+  /// Bytes of rings that have pages.
+  [[nodiscard]] std::int64_t resident() const { return resident_.load(std::memory_order_relaxed); }
   /// Whether all of a peer's rings are empty.
   [[nodiscard]] bool empty(const StreamRings& of) const;
   /// The memory that a peer may reach until it is gone.
@@ -91,6 +103,9 @@ class RingPool {
   std::uint64_t taken_ = 0;       // rings so far,
   std::uint64_t taken_then_ = 0;  // and at the last look
   std::int64_t looked_ns_ = 0;
+  std::mutex slabs_mutex_;  // for changes of `slabs_`, and of the thread for looks at it
+  std::atomic<std::int64_t> resident_ = 0;
+  std::unique_ptr<IdleThread> idle_thread_;  // last: it ends before the rest does
 };
 
 }  // namespace lacuna::protocol

@@ -1,6 +1,8 @@
 // The rings of memory that streams go through, as both ends see them.
 #pragma once
 
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
 #include <span>
@@ -68,12 +70,27 @@ struct StreamRing {
   Transit transit = Transit::wide;  ///< of the message that is in it
   std::uint32_t rkey = 0;
   std::uint32_t at = 0;  ///< behind what was packed last
-  bool taken = false;
   [[nodiscard]] std::uint32_t ring_bytes() const { return transit == Transit::narrow ? std::min(kNarrowBytes, bytes) : bytes; }
   [[nodiscard]] bool empty() const {
     return memory->emptied.load(std::memory_order_acquire) == memory->filled.load(std::memory_order_relaxed);
   }
-  [[nodiscard]] bool free() const { return !taken && empty(); }
+  [[nodiscard]] bool taken() const { return use_.load(std::memory_order_relaxed) == Use::message; }
+  [[nodiscard]] bool free() const { return use_.load(std::memory_order_relaxed) == Use::none && empty(); }
+  /// For a message; of one that was free. The thread that looks at idle memory has it for a moment at most.
+  void take() {
+    while (!claim(Use::message)) sched_yield();
+  }
+  /// For a look at idle memory. False: it is not to be had now.
+  [[nodiscard]] bool take_idle() { return claim(Use::look); }
+  void give_back() { use_.store(Use::none, std::memory_order_release); }
+
+ private:
+  enum class Use : std::uint8_t { none, message, look };
+  [[nodiscard]] bool claim(Use by) {
+    Use none = Use::none;
+    return use_.compare_exchange_strong(none, by, std::memory_order_acquire);
+  }
+  std::atomic<Use> use_ = Use::none;
 };
 
 /// A ring that is taken until it is used, or until the hold ends.
@@ -88,7 +105,7 @@ class RingHold {
   RingHold(const RingHold&) = delete;
   RingHold& operator=(const RingHold&) = delete;
   ~RingHold() {
-    if (ring_ != nullptr) ring_->taken = false;
+    if (ring_ != nullptr) ring_->give_back();
   }
   [[nodiscard]] std::uint32_t bytes() const { return ring_->bytes; }
   [[nodiscard]] StreamRing& ring() const { return *ring_; }

@@ -26,6 +26,20 @@ Result<StreamRing*> StreamRings::take_kept(RingPool& pool, std::size_t index, st
   return ring;
 }
 
+// Longer than a message is good where the next one is packed before this one is read. Where many peers keep rings, that
+// takes memory from them: a ring is as long as the message, and one that is kept already serves as well.
+Result<StreamRing*> StreamRings::take_long(RingPool& pool, std::int64_t bytes, bool matched) {
+  const std::uint32_t most = pool.long_ring();
+  if (pool.roomy()) return take_kept(pool, kKept - 1, bytes, most, matched);
+  for (std::size_t i = matched ? 0 : 1; i < kKept - 1; ++i) {
+    if (kept_.at(i) == nullptr || std::cmp_less(kept_.at(i)->bytes, bytes) || !kept_.at(i)->free()) continue;
+    pool.use(*kept_.at(i));
+    return kept_.at(i);
+  }
+  const auto enough = std::bit_ceil(static_cast<std::uint32_t>(std::min<std::int64_t>(bytes, most)));
+  return take_kept(pool, kKept - 1, bytes, enough, matched);
+}
+
 Result<StreamRing*> StreamRings::take(RingPool& pool, std::int64_t bytes, bool matched, Transit transit) {
   const std::uint32_t usual = pool.usual_ring();
   if (transit != Transit::wide) {  // a direct copy needs no more than its head
@@ -36,7 +50,7 @@ Result<StreamRing*> StreamRings::take(RingPool& pool, std::int64_t bytes, bool m
     }
   }
   if (std::cmp_greater(bytes, usual)) {
-    StreamRing* const ring = LACUNA_TRY(take_kept(pool, kKept - 1, bytes, pool.long_ring(), matched));
+    StreamRing* const ring = LACUNA_TRY(take_long(pool, bytes, matched));
     if (ring != nullptr) return ring;
   }
   const std::size_t in_turn = pool.roomy() ? kKept - 1 : kFew;

@@ -33,6 +33,7 @@ class StreamRings {
 
  private:
   Result<StreamRing*> take_kept(RingPool& pool, std::size_t index, std::int64_t bytes, std::uint32_t most, bool matched);
+  Result<StreamRing*> take_long(RingPool& pool, std::int64_t bytes, bool matched);
   std::array<LentRing*, kKept> kept_{};
   std::size_t last_ = 0;  // taken, except for the long one
 };

@@ -3,10 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <set>
+#include <thread>
 
 #include "lacuna/protocol/stream/stream_rings.hpp"
+#include "tests/support/patience.hpp"
 #include "tests/support/random_layout.hpp"
+#include "tests/support/tier.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
@@ -19,6 +23,8 @@ using protocol::Transit;
 
 constexpr std::int64_t kBound = 4 << 20;
 
+LACUNA_TIER(test, "RingPool.HasAThreadThatGivesIdlePagesBack");
+
 struct Pool {
   explicit Pool(std::int64_t bound = kBound) : pool(*context, bound) {}
   std::unique_ptr<nic::Context> context = support::value(nic::open("local"));
@@ -27,7 +33,7 @@ struct Pool {
 
   StreamRing* take(StreamRings& of, bool matched = true) { return support::value(of.take(pool, 1000, matched, Transit::wide)); }
   StreamRing* extra(StreamRings& of, std::int64_t bytes) { return support::value(of.take_extra(pool, bytes)); }
-  static void done(StreamRing& ring) { ring.taken = false; }
+  static void done(StreamRing& ring) { ring.give_back(); }
   void idle_for_long() {
     for (const std::int64_t second : {1, 2, 3}) pool.tidy(1'100'000'000 * second);
   }
@@ -137,9 +143,87 @@ TEST(RingPool, GivesIdleMemoryBack) {
   at.idle_for_long();
   EXPECT_LT(at.pool.count().bytes, before);
   EXPECT_LE(at.pool.count().bytes, 6 << 20);
-  EXPECT_TRUE(used->taken);
+  EXPECT_TRUE(used->taken());
   used->memory->filled = 5;  // it is there still
   EXPECT_EQ(used->memory->filled, 5u);
+}
+
+// A message of 256 KiB waits for each of 63 peers: what they keep is not much longer than what waits.
+TEST(RingPool, KeepsLittleMoreThanWaitsForManyPeers) {
+  constexpr std::int64_t kMessage = 256 << 10;
+  Pool at(32 << 20);
+  std::vector<StreamRings> peers(63);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<StreamRing*> taken;
+    for (StreamRings& peer : peers) {
+      taken.push_back(support::value(peer.take(at.pool, kMessage, true, Transit::wide)));
+      ASSERT_NE(taken.back(), nullptr) << round;
+      EXPECT_GE(taken.back()->bytes, kMessage);
+    }
+    for (StreamRing* ring : taken) Pool::done(*ring);
+  }
+  EXPECT_LE(at.pool.count().most, 20 << 20);
+}
+
+// Two looks at idle memory, as the thread has them, between which no ring was used.
+TEST(RingPool, GivesIdlePagesBackWithoutACall) {
+  Pool at(64 << 20);
+  StreamRing* const used = at.extra(at.a, 1'000'000);
+  std::vector<StreamRing*> idle;
+  for (int i = 0; i < 12; ++i) idle.push_back(at.extra(at.b, 1'000'000));
+  for (StreamRing* ring : idle) *ring->memory->data() = std::byte{7};
+  *used->memory->data() = std::byte{7};
+  for (StreamRing* ring : idle) {
+    ring->memory->filled = ring->memory->emptied = 3;
+    Pool::done(*ring);
+  }
+  idle.front()->memory->filled = 4;  // its receiver has not read it
+  EXPECT_TRUE(at.pool.look_at_idle());
+  EXPECT_EQ(at.pool.resident(), std::int64_t{13} << 20);
+  EXPECT_FALSE(at.pool.look_at_idle());
+  EXPECT_LE(at.pool.resident(), 4 << 20);
+  EXPECT_EQ(*used->memory->data(), std::byte{7});
+  EXPECT_EQ(*idle.front()->memory->data(), std::byte{7});
+  EXPECT_EQ(*idle.at(1)->memory->data(), std::byte{0});
+  EXPECT_EQ(idle.at(1)->memory->filled, 3u);
+  std::set<StreamRing*> again;
+  while (at.pool.resident() < std::int64_t{13} << 20) ASSERT_TRUE(again.insert(at.extra(at.b, 1'000'000)).second);
+}
+
+TEST(RingPool, HasAThreadThatGivesIdlePagesBack) {
+  auto context = support::value(nic::open("local"));
+  RingPool pool(*context, 64 << 20, true);
+  StreamRings peer;
+  for (int round = 0; round < 2; ++round) {  // the thread ends, and comes again
+    std::vector<StreamRing*> rings;
+    for (int i = 0; i < 8; ++i) rings.push_back(support::value(peer.take_extra(pool, 1'000'000)));
+    EXPECT_GT(pool.resident(), 4 << 20);
+    for (StreamRing* ring : rings) ring->give_back();
+    EXPECT_EQ(await("idle memory that goes back", [&] { return pool.resident() <= 4 << 20; }), "");
+  }
+}
+
+// A ring is a message's or the thread's, never both's.
+TEST(RingPool, LooksAtIdleMemoryBesideMessages) {
+  Pool at(16 << 20);
+  std::atomic<bool> over = false;
+  std::thread thread([&] {
+    while (!over) at.pool.look_at_idle();
+  });
+  std::vector<StreamRings> peers(8);
+  for (int round = 0; round < 300; ++round) {
+    for (StreamRings& peer : peers) {
+      StreamRing* const ring = support::value(peer.take(at.pool, 700'000, true, Transit::wide));
+      if (ring == nullptr) continue;
+      std::byte* const last = ring->memory->data() + ring->bytes - 1;
+      *last = static_cast<std::byte>(round);
+      sched_yield();
+      EXPECT_EQ(*last, static_cast<std::byte>(round));
+      Pool::done(*ring);
+    }
+  }
+  over = true;
+  thread.join();
 }
 
 TEST(RingPool, KeepsMemoryThatAPeerMayReach) {

@@ -19,6 +19,10 @@ using protocol::Transit;
 // A window whose receiver takes as long for each message as it is told to.
 class Pair {
  public:
+  Pair() {
+    place_.memory = memory_.get();
+    place_.bytes = StreamRings::kBytes;
+  }
   // One message, and how it went; what it takes, in ns.
   struct Message {
     std::int64_t bytes = 1 << 20;
@@ -54,7 +58,7 @@ class Pair {
 
  private:
   std::unique_ptr<RingMemory> memory_ = std::make_unique<RingMemory>();
-  StreamRing place_{.memory = memory_.get(), .bytes = StreamRings::kBytes};
+  StreamRing place_;
   protocol::Stores stores_;
   protocol::Transits transits_;
 };

@@ -17,7 +17,7 @@ from lacuna.worker.result import begun
 
 
 def many(init: float = 1.0, exchange: float = 1.0, shared: int = 5000, ranks: int = 4) -> ManyRanks:
-    return ManyRanks(ranks, 4096, init, 0.001, exchange, exchange, 0.01, 3000, shared)
+    return ManyRanks(ranks, 4096, init, 0.001, exchange, exchange, exchange, 0.01, 0.02, 3000, shared, shared - 1024)
 
 
 @pytest.mark.check
@@ -25,7 +25,7 @@ def test_blocks_of_many_ranks_are_shorter() -> None:
     blocks = [block_of(ranks) for ranks in RANKS]
     assert blocks == sorted(blocks, reverse=True)
     assert all(block % 64 == 0 for block in blocks)
-    assert all(4 * block * ranks * ranks <= 4 << 30 for block, ranks in zip(blocks, RANKS, strict=True))
+    assert all(2 * block * ranks * ranks <= 4 << 30 for block, ranks in zip(blocks, RANKS, strict=True))
     assert block_of(1024) == 4096
 
 
@@ -39,6 +39,7 @@ def test_a_row_has_medians_and_what_lacuna_adds() -> None:
     assert row.ratio("alltoallw_s") == 0.5
     assert row.plain["shared_after_exchange_kib"] == 4000
     assert row.shared_mib_of_rank == 5
+    assert row.idle_mib_of_rank == 5
 
 
 @pytest.mark.check
@@ -49,6 +50,7 @@ def test_the_summary_has_the_worst(tmp_path: Path) -> None:
     run.rows = [row_of("MPI", [many()], [many(1.5)], 0), row_of("MPI", [many(ranks=8)], [many(2, 0.5, ranks=8)], 0)]
     summary = run.summary()
     assert summary["init_ratio_worst"] == 2
+    assert summary["finalize_ratio_worst"] == 1
     assert summary["ranks_most"] == 8
     assert {file.name for file in RanksPresentation(run).write(tmp_path)} == {"ranks.html", "ranks.png"}
     assert "128 ranks" not in (tmp_path / "ranks.html").read_text()

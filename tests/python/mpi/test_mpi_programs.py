@@ -158,6 +158,16 @@ def test_a_death_ends_the_job(mpi: Ready, how: str, who: str) -> None:
     mpi.preloaded(death, built, wanted=run.ends_early)
 
 
+@pytest.mark.parametrize("ranks", [pytest.param(16, marks=pytest.mark.gate), pytest.param(64, marks=pytest.mark.all)])
+@pytest.mark.parametrize("how", ["kill", *(pytest.param(how, marks=pytest.mark.all) for how in ("exit", "abort"))])
+def test_a_death_among_many_ends_the_job(mpi: Ready, how: str, ranks: int) -> None:
+    """More ranks than CPUs, all of which send to all: none waits for the dead one's memory, and none stays behind."""
+    death = run.Program(run.HERE / "deaths" / "many.c", how, ranks)
+    built = mpi.build(death.source)
+    mpi.plain(death, built, wanted=run.ends_early)
+    mpi.preloaded(death, built, wanted=run.ends_early)
+
+
 def test_a_rank_without_the_library_ends_the_job(mpi: Ready) -> None:
     """The others wait for it no longer than they are told to, and say why they end."""
     edges = program("edges")

@@ -1,14 +1,16 @@
 /* For `lacuna bench ranks`: what a job of many ranks on one node takes, with Lacuna preloaded or without. All ranks
- * send blocks with gaps to all others, by MPI_Alltoallw and by MPI_Isend, and verify them. Rank 0 prints one JSON
- * object.
+ * send blocks with gaps to all others, by MPI_Alltoallw and by MPI_Isend, and verify them. Then each rank sends a block
+ * 1, 2, 4, ... ranks further, as a barrier does. Rank 0 prints one JSON object.
  *
  *   many --bytes 65536 --rounds 5    of a block, a multiple of 64; of its memory every other 32 bytes are gaps */
 #define _GNU_SOURCE
 #include <mpi.h>
+#include <stdint.h>
+#include <unistd.h>
 
 #include "program.h"
 
-enum { RUN = 32, TAG = 7 };
+enum { RUN = 32, TAG = 7, IDLE_SECONDS = 3 }; /* Lacuna gives memory back that was idle for one to two seconds */
 
 static int me, all;
 static long bytes, rounds;
@@ -28,7 +30,10 @@ static double of_slowest(double start) {
   return slowest;
 }
 
-static unsigned char value(int from, int to, long at) { return (unsigned char)(from * 31 + to * 7 + at * 13 + 1); }
+/* Blocks of one rank overlap, each a run and its gap behind the last: 128 ranks have memory for 256 KiB to each. */
+static long place_of(int to) { return 2L * RUN * to; }
+/* Knuth's multiplicative hash: blocks that overlap differ. */
+static unsigned char value(int from, long at) { return (unsigned char)(((uint32_t)at * 2654435761U + (uint32_t)from * 40503U) >> 13); }
 
 /* Memory that processes of this machine share, KiB. */
 static long shared_kib(void) {
@@ -43,31 +48,33 @@ static long shared_kib(void) {
 
 static void fill(void) {
   memset(in, 0xEE, (size_t)(2 * bytes * all));
-  for (int peer = 0; peer < all; ++peer)
-    for (long at = 0; at < 2 * bytes; ++at) out[2 * bytes * peer + at] = value(me, peer, at);
+  for (long at = 0; at < 2 * bytes + place_of(all); ++at) out[at] = value(me, at);
 }
 
 static void verify(const char* what) {
   for (int peer = 0; peer < all; ++peer) {
     const unsigned char* got = in + 2 * bytes * peer;
     for (long at = 0; at < 2 * bytes; ++at)
-      if (got[at] != (at / RUN % 2 == 0 ? value(peer, me, at) : 0xEE)) give_up(what);
+      if (got[at] != (at / RUN % 2 == 0 ? value(peer, place_of(me) + at) : 0xEE)) give_up(what);
   }
 }
 
 static void alltoallw(void) {
   int* counts = malloc((size_t)all * sizeof *counts);
-  int* places = malloc((size_t)all * sizeof *places);
+  int* from = malloc((size_t)all * sizeof *from);
+  int* into = malloc((size_t)all * sizeof *into);
   MPI_Datatype* types = malloc((size_t)all * sizeof *types);
-  if (counts == NULL || places == NULL || types == NULL) give_up("no memory");
+  if (counts == NULL || from == NULL || into == NULL || types == NULL) give_up("no memory");
   for (int peer = 0; peer < all; ++peer) {
     counts[peer] = 1;
-    places[peer] = (int)(2 * bytes * peer);
+    from[peer] = (int)place_of(peer);
+    into[peer] = (int)(2 * bytes * peer);
     types[peer] = block;
   }
-  MPI_Alltoallw(out, counts, places, types, in, counts, places, types, MPI_COMM_WORLD);
+  MPI_Alltoallw(out, counts, from, types, in, counts, into, types, MPI_COMM_WORLD);
   free(counts);
-  free(places);
+  free(from);
+  free(into);
   free(types);
 }
 
@@ -80,7 +87,7 @@ static void isend(void) {
   }
   for (int k = 0; k < all; ++k) {
     int peer = (me + k) % all;
-    MPI_Isend(out + 2 * bytes * peer, 1, block, peer, TAG, MPI_COMM_WORLD, &requests[all + k]);
+    MPI_Isend(out + place_of(peer), 1, block, peer, TAG, MPI_COMM_WORLD, &requests[all + k]);
   }
   MPI_Waitall(2 * all, requests, MPI_STATUSES_IGNORE);
   free(requests);
@@ -118,6 +125,22 @@ static double barrier_median(void) {
   return median(took, TIMES);
 }
 
+/* All ranks have heard of all others afterwards, through blocks with gaps. */
+static double dissemination_median(void) {
+  enum { TIMES = 5 };
+  double took[TIMES];
+  for (int i = 0; i < TIMES; ++i) {
+    MPI_Barrier(MPI_COMM_WORLD);
+    double start = now_ns();
+    for (int step = 1; step < all; step *= 2) {
+      int to = (me + step) % all, from = (me + all - step) % all;
+      MPI_Sendrecv(out, 1, block, to, TAG, in, 1, block, from, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    took[i] = of_slowest(start);
+  }
+  return median(took, TIMES);
+}
+
 static long shared_of_all(void) {
   MPI_Barrier(MPI_COMM_WORLD);
   long kib = shared_kib();
@@ -135,7 +158,7 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &all);
   if (bytes < 2 * RUN || bytes % (2 * RUN) != 0 || rounds < 1) give_up("--bytes is a multiple of 64, --rounds 1 or more");
   long after_init = shared_of_all();
-  out = malloc((size_t)(2 * bytes * all));
+  out = malloc((size_t)(2 * bytes + place_of(all)));
   in = malloc((size_t)(2 * bytes * all));
   if (out == NULL || in == NULL) give_up("no memory");
   MPI_Type_vector((int)(bytes / RUN), RUN, 2 * RUN, MPI_BYTE, &block);
@@ -144,6 +167,7 @@ int main(int argc, char** argv) {
   double waits = barrier_median();
   double collective = timed(&alltoallw, "MPI_Alltoallw moved a wrong byte");
   double requests = timed(&isend, "MPI_Isend moved a wrong byte");
+  double disseminated = dissemination_median();
   long after_exchange = shared_of_all();
 
   start = now_ns();
@@ -154,13 +178,16 @@ int main(int argc, char** argv) {
   MPI_Type_free(&block);
   free(out);
   free(in);
-  if (me == 0) {
-    printf(
-        "{\"ranks\": %d, \"bytes\": %ld, \"init_s\": %.6f, \"barrier_s\": %.9f, \"alltoallw_s\": %.9f, \"isend_s\": %.9f, "
-        "\"comm_dup_s\": %.6f, \"shared_after_init_kib\": %ld, \"shared_after_exchange_kib\": %ld, \"send_in\": \"%s\"}\n",
-        all, bytes, init, waits, collective, requests, made, after_init, after_exchange, send_in());
-    fflush(stdout);
-  }
+  sleep(IDLE_SECONDS); /* no rank calls MPI */
+  long after_idle = shared_of_all();
+  start = now_ns();
   MPI_Finalize();
+  double finalized = (now_ns() - start) / 1e9;
+  if (me != 0) return 0;
+  printf("{\"ranks\": %d, \"bytes\": %ld, \"init_s\": %.6f, \"barrier_s\": %.9f, \"alltoallw_s\": %.9f, \"isend_s\": %.9f, ", all, bytes,
+         init, waits, collective, requests);
+  printf("\"dissemination_s\": %.9f, \"comm_dup_s\": %.6f, \"finalize_s\": %.6f, ", disseminated, made, finalized);
+  printf("\"shared_after_init_kib\": %ld, \"shared_after_exchange_kib\": %ld, \"shared_after_idle_kib\": %ld, \"send_in\": \"%s\"}\n",
+         after_init, after_exchange, after_idle, send_in());
   return 0;
 }

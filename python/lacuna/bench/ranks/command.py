@@ -24,16 +24,16 @@ from lacuna.worker.protocol import SchemaError, read
 
 RANKS = (2, 4, 8, 16, 32, 64, 128)
 QUICK_RANKS = (2, 8, 32)
-_MEMORY = 2 << 30
-"""Bytes of all ranks' blocks together: half of it is gaps, and each has as much to receive."""
+_MEMORY = 4 << 30
+"""Bytes of all ranks' memory to receive: half of it is gaps."""
 _MOST_BLOCK, _LEAST_BLOCK = 256 << 10, 4 << 10
 _SECONDS = 240.0
 """For one run. 128 ranks on two CPUs take about a minute."""
 
 
 def block_of(ranks: int) -> int:
-    """Bytes of a block, so that all ranks' memory stays bounded: each has one to send to each, and one to receive."""
-    block = _MEMORY // (4 * ranks * ranks)
+    """Bytes of a block, so that all ranks' memory stays bounded: each has one to receive from each."""
+    block = _MEMORY // (2 * ranks * ranks)
     return max(_LEAST_BLOCK, min(_MOST_BLOCK, 1 << (block.bit_length() - 1)))
 
 

@@ -13,7 +13,8 @@ _MEANINGS = (
     "Each rank sends each a block with gaps, by MPI_Alltoallw and by MPI_Isend, and verifies what came. A time is that "
     "of the slowest rank, without Lacuna and with it, the median of runs by turns; a ratio below 1: Lacuna is faster. "
     "Shared: memory that Lacuna adds to what the node's processes share, for each rank, after the exchanges. With more "
-    "ranks than CPUs the scheduler decides most of the times."
+    "ranks than CPUs the scheduler decides most of the times. Dissemination: each rank sends a block 1, 2, 4, ... "
+    "ranks further, as a barrier does. Idle: the same memory, after three seconds in which no rank called MPI."
 )
 
 
@@ -38,7 +39,11 @@ _COLUMNS: dict[str, Callable[[RanksRow], str]] = {
     "ratio ": _ratio("alltoallw_s"),
     "Isend, µs": _times("isend_s"),
     "ratio  ": _ratio("isend_s"),
+    "dissem.": _ratio("dissemination_s"),
+    "dup": _ratio("comm_dup_s"),
+    "final.": _ratio("finalize_s"),
     "shared, MiB": lambda row: f"{row.shared_mib_of_rank:.1f}",
+    "idle": lambda row: f"{row.idle_mib_of_rank:.1f}",
 }
 
 

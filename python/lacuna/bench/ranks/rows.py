@@ -20,10 +20,16 @@ class ManyRanks:
     barrier_s: float
     alltoallw_s: float
     isend_s: float
+    dissemination_s: float
+    """Each rank sends a block 1, 2, 4, ... ranks further, as a barrier does."""
     comm_dup_s: float
+    finalize_s: float
+    """Of rank 0."""
     shared_after_init_kib: int
     """What the node's processes share, all of them."""
     shared_after_exchange_kib: int
+    shared_after_idle_kib: int
+    """Three seconds later, in which no rank called MPI."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +51,15 @@ class RanksRow:
     @property
     def shared_mib_of_rank(self) -> float:
         """What Lacuna adds to the memory that a rank shares, in MiB."""
-        more = self.preloaded["shared_after_exchange_kib"] - self.plain["shared_after_exchange_kib"]
-        return more / self.ranks / 1024
+        return self._shared_mib("shared_after_exchange_kib")
+
+    @property
+    def idle_mib_of_rank(self) -> float:
+        """The same, once the ranks were idle."""
+        return self._shared_mib("shared_after_idle_kib")
+
+    def _shared_mib(self, figure: str) -> float:
+        return (self.preloaded[figure] - self.plain[figure]) / self.ranks / 1024
 
 
 def row_of(mpi: str, plain: list[ManyRanks], preloaded: list[ManyRanks], before_kib: int) -> RanksRow:
@@ -60,6 +73,7 @@ def row_of(mpi: str, plain: list[ManyRanks], preloaded: list[ManyRanks], before_
     return RanksRow(mpi, first.ranks, first.bytes, len(plain), medians(plain), medians(preloaded))
 
 
+_TIMES = ("init", "alltoallw", "isend", "dissemination", "comm_dup", "finalize")
 _FIGURES = tuple(name for name in ManyRanks.__dataclass_fields__ if name not in ("ranks", "bytes"))
 
 
@@ -79,9 +93,8 @@ class RanksRun(BenchResult):
         most = max(self.rows, key=lambda row: row.ranks)
         return {
             "ranks_most": most.ranks,
-            "init_ratio_worst": max(row.ratio("init_s") for row in self.rows),
-            "alltoallw_ratio_worst": max(row.ratio("alltoallw_s") for row in self.rows),
-            "isend_ratio_worst": max(row.ratio("isend_s") for row in self.rows),
+            **{f"{name}_ratio_worst": max(row.ratio(f"{name}_s") for row in self.rows) for name in _TIMES},
             "shared_mib_of_rank_worst": max(row.shared_mib_of_rank for row in self.rows),
+            "idle_mib_of_rank_worst": max(row.idle_mib_of_rank for row in self.rows),
             "shared_mib_of_node_worst": max(row.shared_mib_of_rank * row.ranks for row in self.rows),
         }
