@@ -162,11 +162,18 @@ TEST_F(MessageProfiles, OfAnotherMachineOrWithoutMessagesDoNotHold) {
   EXPECT_FALSE(found(small()));
 }
 
-TEST_F(MessageProfiles, ThatAreWrongAreRefused) {
+// The rest of the profile holds.
+TEST_F(MessageProfiles, ThatAreWrongAreLeftOutAndNamed) {
   const auto spoilt = [&](const std::function<void(Json&)>& spoil, std::string_view word) {
     Json messages = messages_of(plain);
     spoil(messages);
-    refuse(with(messages), {"messages", word});
+    const base::Result<Profile> profile = read(with(messages));
+    ASSERT_TRUE(profile) << profile.error().message;
+    EXPECT_FALSE(profile->messages);
+    EXPECT_EQ(profile->classes.size(), small()["classes"].size());
+    ASSERT_EQ(profile->warnings.size(), 1U);
+    for (const std::string& said : {file(), std::string("messages"), std::string(word), std::string("usual times")})
+      EXPECT_TRUE(profile->warnings[0].contains(said)) << said << " in: " << profile->warnings[0];
   };
   spoilt([](Json& m) { m["bytes"][0] = 1; }, "bytes");
   spoilt([](Json& m) { m["runs"] = "short"; }, "runs");
