@@ -96,6 +96,19 @@ TEST_F(MessageProfiles, AreWhatIsChosenBy) {
   EXPECT_EQ(measured.choose(what), MessageWay::rendezvous);
 }
 
+// A channel's lines stay in the caches, whatever a program does between messages.
+TEST_F(MessageProfiles, LeaveEagerOnlyForAWindowThatIsMuchFaster) {
+  const auto chosen = [&](double share) {
+    const auto ns = [&](MessageWay way, bool, std::int64_t, std::int64_t) {
+      return way == MessageWay::eager ? 1000 : way == MessageWay::wide ? 1000 * share : 10'000;
+    };
+    return prices(messages_of(ns)).choose(message(8 << 10));
+  };
+  EXPECT_EQ(chosen(0.82), MessageWay::eager);
+  EXPECT_EQ(chosen(0.78), MessageWay::wide);
+  EXPECT_EQ(MessagePrices::usual().choose(message(8 << 10)), MessageWay::eager);
+}
+
 TEST_F(MessageProfiles, LeaveAWayOnlyForOneThatIsClearlyFaster) {
   const auto chosen = [&](double share) {
     const auto ns = [&](MessageWay way, bool, std::int64_t, std::int64_t) { return way == MessageWay::narrow ? 1000 * share : 1000; };
