@@ -109,7 +109,7 @@ MessageWay MessagePrices::choose(const MessageCase& what) const {
   for (const MessageWay way : kAllMessageWays) {
     if (!message_way_refusal(way, what).empty()) continue;
     const double expected = ns(way, what.piece);
-    const double gain = way == MessageWay::wide ? 1 : kGain;
+    const double gain = way == MessageWay::wide ? usual::kWindowGain : kGain;
     if (least > 0 && expected >= gain * least) continue;
     least = expected;
     best = way;

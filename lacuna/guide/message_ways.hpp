@@ -67,9 +67,9 @@ class MessagePrices {
 
   /// Expected nanoseconds; infinite: the machine that was measured has no such way.
   [[nodiscard]] double ns(MessageWay way, const Piece& piece) const;
-  /// The best of those that can be: of eager and wide the quicker one, which is left only for one further down in the
-  /// table that is expected to take less than kGain of its time. Times err by some percent, and those further down need
-  /// more of the peer. Messages of less than was measured are eager.
+  /// The best of those that can be. Each in the table is left only for one further down that is expected to take less
+  /// than kGain of its time; eager for wide, less than usual::kWindowGain. Times err by some percent, and those further
+  /// down need more of the peer. Messages of less than was measured are eager.
   [[nodiscard]] MessageWay choose(const MessageCase& what) const;
   static constexpr double kGain = 0.95;
   /// All messages of up to so many bytes are eager where that can be, whatever their runs.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lacuna/guide/usual_thresholds.hpp"
+
 namespace lacuna::guide {
 namespace {
 
@@ -65,11 +67,12 @@ std::optional<double> MpiPrices::ns(MpiUse use, MpiWay way, const Piece& piece) 
 MpiWay MpiPrices::choose(MpiUse use, const Piece& piece, unsigned ways) const {
   if (piece.bytes < kMpiBytes.front()) return MpiWay::host;  // not measured; a call costs more than the bytes
   auto best = MpiWay::host;
-  const bool elsewhere = machine_.empty() && !is_message(use);
-  double least = ns(use, MpiWay::host, piece).value_or(0) * (elsewhere ? kUsualGain : kGain);
+  double least = ns(use, MpiWay::host, piece).value_or(0) * (machine_.empty() ? kUsualGain : kGain);
   for (const MpiWay way : {MpiWay::packed, MpiWay::offered}) {
     if ((ways >> static_cast<unsigned>(way) & 1U) == 0) continue;
-    const std::optional<double> expected = ns(use, way, piece);
+    std::optional<double> expected = ns(use, way, piece);
+    const bool short_window = way == MpiWay::offered && is_message(use) && piece.bytes <= usual::kEagerBytes;
+    if (expected && short_window) *expected /= usual::kWindowGain;
     if (!expected || *expected >= least) continue;
     least = *expected;
     best = way;

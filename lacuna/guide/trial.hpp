@@ -75,19 +75,22 @@ class LogRatios {
   void add(double log_ratio) {
     const double bounded = std::clamp(log_ratio, -kMost, kMost);
     sum_ += bounded;
+    below_ += bounded < 0 ? 1 : 0;
     squares_ += bounded * bounded;
     ++count_;
   }
   void clear() { *this = {}; }
   [[nodiscard]] int count() const { return count_; }
   [[nodiscard]] double sum() const { return sum_; }
+  /// Of four pairs at least three say that the other way is faster: one in which a rank came late decides nothing.
+  [[nodiscard]] bool agree_on_other() const { return 4 * below_ >= 3 * count_; }
   [[nodiscard]] double mean() const { return sum_ / count_; }
   /// Standard deviation.
   [[nodiscard]] double spread() const { return std::sqrt(std::max(0.0, squares_ / count_ - mean() * mean())); }
 
  private:
   double sum_ = 0, squares_ = 0;
-  int count_ = 0;
+  int count_ = 0, below_ = 0;
 };
 
 /// What trials may cost: half a percent of all transfers. Costs are in one unit: ns, or transfers of one kind.

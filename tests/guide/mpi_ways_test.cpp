@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lacuna/guide/guide.hpp"
+#include "lacuna/guide/usual_thresholds.hpp"
 #include "tests/support/random.hpp"
 
 namespace lacuna::test {
@@ -215,8 +216,7 @@ TEST(MpiWays, DifferByMpi) {
   EXPECT_EQ(MpiPrices::usual(MpiLibrary::open_mpi).choose(MpiUse::gather, {.bytes = 3072, .run = 512}), MpiWay::host);
 }
 
-// Times of another machine err more than those of this one: what is not much faster there is left to the host, in
-// collectives.
+// Times of another machine err more than those of this one: what is not much faster there is left to the host.
 TEST(MpiWays, LeaveMoreToTheHostByUsualTimes) {
   int between = 0;  // ways that would be taken if these times were of this machine
   for (std::size_t library = 0; library < guide::kMpiLibraries; ++library) {
@@ -225,7 +225,6 @@ TEST(MpiWays, LeaveMoreToTheHostByUsualTimes) {
       for (std::int64_t bytes = 256; bytes <= 1 << 20; bytes *= 2) {
         const Piece piece{.bytes = bytes, .run = 64};
         const auto each = static_cast<MpiUse>(use);
-        if (each == MpiUse::send || each == MpiUse::later) continue;
         const double host = *usual.ns(each, MpiWay::host, piece), offered = *usual.ns(each, MpiWay::offered, piece);
         const double best = std::min(usual.ns(each, MpiWay::packed, piece).value_or(offered), offered) / host;
         if (best <= MpiPrices::kUsualGain || best >= MpiPrices::kGain) continue;
@@ -235,6 +234,17 @@ TEST(MpiWays, LeaveMoreToTheHostByUsualTimes) {
     }
   }
   EXPECT_GT(between, 0);
+}
+
+// A window is not in the caches where a program does other work between messages; the MPI's own small memory is.
+TEST(MpiWays, LeaveShortMessagesToTheHostUnlessTheyGainMuch) {
+  const MpiPrices& usual = MpiPrices::usual(MpiLibrary::open_mpi);
+  const Piece piece{.bytes = 4096, .run = 128};
+  const double share = *usual.ns(MpiUse::send, MpiWay::offered, piece) / *usual.ns(MpiUse::send, MpiWay::host, piece);
+  EXPECT_LT(share, MpiPrices::kUsualGain);
+  EXPECT_GT(share, MpiPrices::kUsualGain * guide::usual::kWindowGain);
+  EXPECT_EQ(usual.choose(MpiUse::send, piece), MpiWay::host);
+  EXPECT_EQ(usual.choose(MpiUse::send, {.bytes = 65536, .run = 64}), MpiWay::offered);
 }
 
 TEST(MpiPieces, AreOfAllElements) {

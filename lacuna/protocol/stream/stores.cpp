@@ -52,10 +52,14 @@ std::int64_t Stores::timed(nic::Context& context, const layout::Layout& layout, 
   return base::now_ns() - start;
 }
 
-void Stores::judge(double kept_ns, double passed_ns, std::int64_t bytes) {
+bool Stores::passing_pays(double kept_ns, double passed_ns, std::int64_t bytes) {
   const double lines = static_cast<double>(bytes) / kLineBytes;
-  const double least_gain = std::max(guide::usual::kReadersLine * lines, guide::usual::kLeastGain * passed_ns);
-  const Caching better = kept_ns - passed_ns > least_gain ? Caching::passed : Caching::kept;
+  constexpr double line = guide::usual::kReadersLine + guide::usual::kTriedLine;
+  return kept_ns - passed_ns > std::max(line * lines, guide::usual::kLeastGain * passed_ns);
+}
+
+void Stores::judge(double kept_ns, double passed_ns, std::int64_t bytes) {
+  const Caching better = passing_pays(kept_ns, passed_ns, bytes) ? Caching::passed : Caching::kept;
   judged_ = true;
   votes_ = better == caching_ ? 0 : votes_ + 1;
   until_trial_ = better == caching_ ? kPiecesBetween : 1;

@@ -18,6 +18,8 @@ class Stores {
   /// Packs, by whichever stores the peer has the bytes from sooner.
   void pack(nic::Context& context, const layout::Layout& layout, const std::byte* base, std::int64_t position, std::int64_t bytes,
             std::byte* to);
+  /// Whether a piece that took so long by either stores says that passing the caches by is better, for both ends.
+  [[nodiscard]] static bool passing_pays(double kept_ns, double passed_ns, std::int64_t bytes);
   [[nodiscard]] copy::Caching caching() const { return caching_; }
   /// Begins with these, as long as no trial has said what is better.
   void suggest(copy::Caching caching) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lacuna/guide/usual_thresholds.hpp"
+#include "lacuna/protocol/stream/stream_rings.hpp"
 
 namespace lacuna::protocol {
 
@@ -19,7 +20,11 @@ constexpr int kPairs = 4;
 // Messages of each half of a pair that do not count: each way leaves the caches in another state. A long message brings
 // them into its own.
 constexpr int kWarm = 2;
-constexpr int kBetweenTrials = 512;  // messages, at least
+// Wide windows that were not in use lie in memory. They are in the caches once a sender has been round them.
+constexpr std::int64_t kWideRound = 3 * std::int64_t{StreamRings::kBytes};
+// Messages, at least; and before the first trial of other windows, as the sheets say which are best, and new ones are
+// slow. Of long messages a program may send no more than some ten, and a direct copy has no window.
+constexpr int kBetweenTrials = 512;
 // Messages after a pair that was broken off; twice as many after the next one, and so on,
 constexpr int kUntilAgain = 4;
 constexpr int kLongestPause = 8192;  // until a pair costs nothing, though its time is not known
@@ -53,6 +58,15 @@ Transit Transits::best_ring(std::size_t length, Transit expected) const {
   return expected;
 }
 
+int Transits::Class::before_trial(int soon) const { return other == Transit::direct || bytes >= kLongMessage ? soon : kBetweenTrials; }
+
+// Messages of this half that do not count.
+int Transits::Class::warming() const {
+  if (bytes >= kLongMessage) return 0;
+  const bool begins_wide = best != Transit::wide && other == Transit::wide && pairs.tries_other() && ratios.count() == 0;
+  return begins_wide ? std::max(kWarm, static_cast<int>(kWideRound / bytes)) : kWarm;
+}
+
 Transit Transits::choose(std::int64_t bytes, const layout::Digest& digest, Advice advice, std::int64_t run, Transit ring) {
   settle();
   if (bytes < RingMemory::kTimed) return ring;
@@ -63,8 +77,10 @@ Transit Transits::choose(std::int64_t bytes, const layout::Digest& digest, Advic
   if (!std::exchange(of.begun, true)) {
     const Transit better = best_ring(length, ring);
     of.advice = advice;
+    of.bytes = bytes;
     of.best = advice == Advice::one_copy ? Transit::direct : better;
     of.other = advice == Advice::two_copies ? Transit::direct : advice == Advice::one_copy ? better : other_ring(better);
+    of.until_trial = of.before_trial(of.until_trial);
   }
   const bool in_pair = of.pairs.under_way();
   if (in_pair && (of.bytes != bytes || of.digest != digest)) {
@@ -75,7 +91,7 @@ Transit Transits::choose(std::int64_t bytes, const layout::Digest& digest, Advic
     const bool tries_other = of.pairs.tries_other();
     const Transit transit = tries_other ? of.other : of.best;
     if (tries_other) ++of.others;
-    if (of.pairs.go(bytes < kLongMessage ? kWarm : 0)) timed_ = {.of = &of, .transit = transit};
+    if (of.pairs.go(of.warming())) timed_ = {.of = &of, .transit = transit};
     return transit;
   }
   return of.best;
@@ -125,9 +141,10 @@ void Transits::Class::judge(double log_ratio) {
   budget.spend(std::exchange(others, 0) * excess);
   until_trial = 1;
   broken = 0;
-  const bool clear = ratios.sum() >= kHopeless || (ratios.count() >= kFewestPairs && ratios.sum() <= -kHopeless);
+  const bool gains = ratios.agree_on_other();
+  const bool clear = ratios.sum() >= kHopeless || (gains && ratios.count() >= kFewestPairs && ratios.sum() <= -kHopeless);
   if (ratios.count() < kPairs && !clear) return;
-  if (ratios.sum() < -kNoise * kPairs) std::swap(best, other);
+  if (ratios.sum() < -kNoise * kPairs && gains) std::swap(best, other);
   // At first one trial follows the other: what is best may be the last that is tried.
   end(++trials >= (advice == Advice::impossible ? 1 : 2));
 }
@@ -135,7 +152,7 @@ void Transits::Class::judge(double log_ratio) {
 void Transits::Class::end(bool pause) {
   next_other();
   ratios.clear();
-  until_trial = pause ? std::max(kBetweenTrials, static_cast<int>(budget.pause())) : 1;
+  until_trial = pause ? std::max(kBetweenTrials, static_cast<int>(budget.pause())) : before_trial(1);
 }
 
 void Transits::Class::break_off() {

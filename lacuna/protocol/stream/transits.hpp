@@ -54,6 +54,8 @@ class Transits {
     layout::Digest digest{};
 
     void next_other();
+    [[nodiscard]] int before_trial(int soon) const;
+    [[nodiscard]] int warming() const;
     void time(double ns);
     void judge(double log_ratio);
     void end(bool pause);  // a trial

@@ -156,6 +156,8 @@ class GuideCommand:
     bindings: list[tuple[int, float]] = field(default_factory=list)
     messages: dict[str, Any] | None = None
     messages_failure: WorkerError | message_ways.FailedError | None = None
+    messages_interrupted: bool = False
+    """The profile of everything else is whole, and is kept."""
     explorers: list[Explorer] = field(default_factory=list)
 
     @property
@@ -181,7 +183,7 @@ class GuideCommand:
         """Whether ways of messages are measured, too, behind everything else of this NIC."""
         return not self.quick and self.seconds >= _MESSAGE_BUDGET and self.nic == "local" and not self.host
 
-    def measure_messages(self, console: Console, result: Guide, silence: float | None) -> None:
+    def measure_messages(self, console: Console, silence: float | None) -> None:
         """What it finds goes into the profile."""
         ends, cells = clock.now() + _MESSAGE_SECONDS, len(message_ways.CELLS)
         with Meter(console, cells, _MESSAGE_SECONDS, "sizes of messages") as meter:
@@ -193,7 +195,8 @@ class GuideCommand:
                 with command_exit.terminable():
                     self.messages = message_ways.measure(find_worker(), _MESSAGE_MS, silence or FULL.silence, told)
             except KeyboardInterrupt:
-                result.interrupted = True
+                self.messages_interrupted = True
+                console.print("No ways of messages were measured: interrupted. The rest is kept", soft_wrap=True)
             except message_ways.MovedError as e:
                 console.print(f"No ways of messages were measured: {e}", soft_wrap=True, markup=False)
             except (WorkerError, message_ways.FailedError) as e:
@@ -365,9 +368,10 @@ def _measure(
     console = delivery.console()
     result, failure = command.measure(console, timeout, started, remote)
     if command.has_messages and failure is None and result and not result.interrupted:
-        command.measure_messages(console, result, timeout)
+        command.measure_messages(console, timeout)
     if result is not None:
         command.deliver(console, result, Delivery(None if validates else data, output), whole=failure is None)
+        result.interrupted = result.interrupted or command.messages_interrupted
     if command.mpi and failure is None and result and not result.interrupted:
         _measure_mpi_of_path(console, command.mpi)
     if validates and failure is None and result and not result.interrupted:

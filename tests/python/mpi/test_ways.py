@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from conftest import PATIENCE, wait_for
@@ -296,6 +296,27 @@ def test_after_the_guide_the_mpi_of_the_path(
     done = CliRunner().invoke(app, line)
     assert done.exit_code == 0, done.output
     assert "No ways of MPI programs were measured: mpicc: " in done.output
+
+
+def test_what_was_measured_before_an_interruption_is_kept(
+    full_guide: Guide, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole: list[bool] = []
+
+    def interrupted(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    def delivered(_command: object, _console: object, result: Guide, *_: object, **said: bool) -> None:
+        whole.append(said["whole"] and not result.interrupted)
+
+    monkeypatch.setattr(guide.GuideCommand, "measure", lambda *_: (full_guide, None))
+    monkeypatch.setattr(guide.GuideCommand, "deliver", delivered)
+    monkeypatch.setattr(guide.message_ways, "measure", interrupted)
+    line = ["guide", "--budget", "60", "--output", str(tmp_path / "results")]
+    done = CliRunner().invoke(app, line)
+    assert done.exit_code == 130, done.output
+    assert whole == [True]
+    assert "No ways of messages were measured: interrupted" in done.output
 
 
 def test_the_way_that_is_chosen_is_clearly_better() -> None:
