@@ -70,11 +70,8 @@ template <int N>
 struct Part : Word<N> {
   explicit Part(const std::byte* from) : Word<N>(from) {
 #if HWY_ARCH_X86
-    if constexpr (N <= 8) {
-      asm("" : "+r"(this->value));
-    } else {
-      asm("" : "+x"(this->value));
-    }
+    if constexpr (N <= 8) asm("" : "+r"(this->value));
+    if constexpr (N > 8) asm("" : "+x"(this->value));
 #endif
   }
 };

@@ -23,9 +23,11 @@ using Index = std::int64_t;
 class Transpacker {
  public:
   Transpacker(const Layout& src, const Layout& dst, const std::byte* src_base, std::byte* dst_base)
-      : src_(src), dst_(dst), src_base_(src_base), dst_base_(dst_base) {
-    stream_ = dst.size() >= kAsk && CopyPlan::of(dst).is_cold_at(dst_base, 0, dst.size());
-  }
+      : src_(src),
+        dst_(dst),
+        src_base_(src_base),
+        dst_base_(dst_base),
+        stream_(dst.size() >= kAsk && CopyPlan::of(dst).is_cold_at(dst_base, 0, dst.size())) {}
 
   void run() {
     steps(CopyPlan::of(src_).root(), src_base_ + src_.form_offset(), CopyPlan::of(dst_).root(), dst_base_ + dst_.form_offset(), 0);
@@ -159,7 +161,7 @@ class Transpacker {
   const Layout& dst_;
   const std::byte* src_base_;
   std::byte* dst_base_;
-  bool stream_ = false;
+  bool stream_;
 };
 
 }  // namespace

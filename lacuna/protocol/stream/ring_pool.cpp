@@ -121,7 +121,7 @@ Result<StreamRing*> RingPool::lend(StreamRings& to, std::uint32_t bytes, LentRin
 
 Result<LentRing*> RingPool::make(std::uint32_t bytes) {
   const auto each = static_cast<std::size_t>(size_of(bytes));
-  const std::lock_guard lock(slabs_mutex_);
+  const std::scoped_lock lock(slabs_mutex_);
   Slab made;
   made.memory = std::make_shared<nic::RegisteredBuffer>(LACUNA_TRY(nic::RegisteredBuffer::create(context_, slab_bytes(bytes))));
   made.rings = std::vector<LentRing>(made.memory->buffer.size() / each);
@@ -140,7 +140,7 @@ Result<LentRing*> RingPool::make(std::uint32_t bytes) {
 }
 
 RingPool::Slabs::iterator RingPool::give_back(Slabs::iterator slab) {
-  const std::lock_guard lock(slabs_mutex_);
+  const std::scoped_lock lock(slabs_mutex_);
   for (LentRing& ring : slab->rings) {
     take_from_owner(ring);
     if (ring.populated) resident_.fetch_sub(ring.bytes);
@@ -182,7 +182,7 @@ void RingPool::tidy(std::int64_t now) {
 
 // A ring's head stays: its counters go on, and both ends know them.
 bool RingPool::look_at_idle() {
-  const std::lock_guard lock(slabs_mutex_);
+  const std::scoped_lock lock(slabs_mutex_);
   for (Slab& slab : slabs_) {
     for (LentRing& ring : slab.rings) {
       if (!ring.take_idle()) continue;
