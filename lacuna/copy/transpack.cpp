@@ -6,6 +6,7 @@
 //   equal steps ─▶ in step: lists, blocks, members of structs, sequences, each with a kernel for both sides
 //   anything else ─▶ strips
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 
 #include "lacuna/copy/cold.hpp"
@@ -121,22 +122,22 @@ class Transpacker {
 
   // Lines from and to places of a list, both in no cache: loads that miss and stores that pass the caches hold one
   // another up, so some are fetched, and then sent.
-  static constexpr Index kFetched = 1024;
-  void fetched(const Spots& s, const std::byte* from, const Spots& d, std::byte* to, Index length, Index first, Index count) {
-    alignas(kLine) std::array<std::byte, kFetched> stage;
-    const Kernel fetch = kernel_for({.from = s.access, .length = length, .to_dense = true, .stream = true});
-    const Kernel send = kernel_for({.to = d.access, .length = length, .from_dense = true, .stream = true});
+  void lines(const Spots& s, const std::byte* from, const Spots& d, std::byte* to, Index first, Index count) {
+    constexpr Index most = 16;
+    alignas(kLine) std::array<std::byte, most * kLine> stage;
+    const Kernel fetch = kernel_for({.from = s.access, .length = kLine, .to_dense = true, .stream = true});
+    const Kernel send = kernel_for({.to = d.access, .length = kLine, .from_dense = true, .stream = true});
     for (const Index end = first + count; first < end;) {
-      const Index some = std::min(kFetched / length, end - first);
-      fetch.run({.length = length, .count = some, .from = s.side(first), .to = {.stride = length}}, from + s.shift(first), stage.data());
-      send.run({.length = length, .count = some, .from = {.stride = length}, .to = d.side(first)}, stage.data(), to + d.shift(first));
+      const Index some = std::min(most, end - first);
+      fetch.run({.length = kLine, .count = some, .from = s.side(first), .to = {.stride = kLine}}, from + s.shift(first), stage.data());
+      send.run({.length = kLine, .count = some, .from = {.stride = kLine}, .to = d.side(first)}, stage.data(), to + d.shift(first));
       first += some;
     }
   }
 
   void blocks(const Spots& s, const std::byte* from, const Spots& d, std::byte* to, Index length, Index first, Index count) {
     const bool listed = s.access != Access::stride || d.access != Access::stride;
-    if (stream_ && listed && length == kLine) return fetched(s, from, d, to, length, first, count);
+    if (stream_ && listed && length == kLine) return lines(s, from, d, to, first, count);
     const Kernel kernel = kernel_for({.from = s.access,
                                       .to = d.access,
                                       .length = length,
