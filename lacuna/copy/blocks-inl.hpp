@@ -190,9 +190,6 @@ struct Streamed {
   }
 };
 
-// short blocks from here and there are too slow for the buffers that combine streamed lines
-constexpr Index kStreamedDense = 1024;
-
 }  // namespace
 }  // namespace lacuna::copy::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

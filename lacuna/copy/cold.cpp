@@ -30,16 +30,11 @@ std::uint64_t ticks_of_load(const std::byte* address) {
 
 }  // namespace
 
-bool is_cold(std::span<const std::byte* const> addresses) {
-  for (const std::byte* address : addresses) {
-    if (ticks_of_load(address) < kMemoryTicks) return false;
-  }
-  return !addresses.empty();
-}
+bool misses(const std::byte* address) { return ticks_of_load(address) >= kMemoryTicks; }
 
 #else
 
-bool is_cold(std::span<const std::byte* const>) { return false; }
+bool misses(const std::byte*) { return false; }
 
 #endif
 

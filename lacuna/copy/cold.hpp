@@ -5,16 +5,23 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 namespace lacuna::copy {
 
-/// Bytes; below this, asking costs more than it can bring (docs/notes/copying.md).
+/// Bytes; below this, asking costs more than it can bring, and below that, asking twice (docs/notes/copying.md).
 inline constexpr std::int64_t kAsk = 64 << 10;
+inline constexpr std::int64_t kAskTwice = 256 << 10;
 
-/// Loads a byte at each address, until one comes from a cache: true if none does. Costs what the loads take, some 30 ns
-/// each from a cache and some 300 from memory. Where the CPU has no clock fine enough, false.
-[[nodiscard]] bool is_cold(std::span<const std::byte* const> addresses);
+/// Whether a load of this byte does not come from a cache. Costs what the load takes, some 30 ns from a cache and some 300
+/// from memory. Where the CPU has no clock fine enough, false.
+[[nodiscard]] bool misses(const std::byte* address);
+
+/// Whether `bytes` bytes, of which byte i is at `address(i)`, are in no cache, as one or two of them say. False without
+/// asking where the answer would not be worth the question.
+template <class Address>
+[[nodiscard]] bool is_cold(std::int64_t bytes, const Address& address) {
+  return bytes >= kAsk && misses(address(bytes / 3)) && (bytes < kAskTwice || misses(address(bytes / 3 * 2)));
+}
 
 /// Whether so many bytes are more than the last level of the caches keeps until they are wanted again. Of these a store
 /// that passes the caches by is best whatever they hold now.

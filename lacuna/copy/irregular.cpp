@@ -75,7 +75,7 @@ IrregularKernel FindIrregular() {
 }
 
 void CopyBlock(std::byte* to, const std::byte* from, std::int64_t bytes, bool stream) {
-  if (stream && bytes >= kStreamedDense) {
+  if (stream && bytes >= kLongBlock) {
     Streamed::move(bytes, from, to);
   } else {
     move_any(bytes, bytes, from, to);

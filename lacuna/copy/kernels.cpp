@@ -358,15 +358,14 @@ Kernel FindKernel(const Shape& shape) {
   // Longer blocks are as fast as memcpy in any case.
   if (shape.repeats && shape.length <= kLine)
     return shape.stream ? Kernel{&fill<true>, "one again and again, streamed", true} : Kernel{&fill<false>, "one again and again"};
-  const bool streams = shape.to_dense ? shape.length >= kStreamedDense : shape.length >= Streamed::kShort || shape.length % 64 == 0;
+  const bool streams = shape.to_dense ? shape.length >= kLongBlock : shape.length >= Streamed::kShort || shape.length % 64 == 0;
   if (shape.stream && streams) return {pick(kStreamed, shape.from, shape.to), kStreamed.name, true};
   const KernelRow& found =
       std::cmp_less(shape.length, kRowOf.size()) ? kRows[kRowOf[static_cast<std::size_t>(shape.length)]] : kRows[std::size(kRows) - 1];
   if (shape.stream) {
     if (const KernelRow* cold = cold_row(shape); cold != nullptr) return {pick(*cold, shape.from, shape.to), cold->name};
   }
-  // From memory 12 bytes come faster as two words.
-  if ((shape.length <= 8 || (shape.length == 12 && !shape.stream)) && (shape.to_dense || shape.from_dense)) {
+  if ((shape.length <= 8 || shape.length == 12) && (shape.to_dense || shape.from_dense)) {
     for (const Special& special : kSpecials) {
       if (special.length != shape.length) continue;
       if (special.to_dense ? shape.to_dense && shape.from == special.scattered : shape.from_dense && shape.to == special.scattered)

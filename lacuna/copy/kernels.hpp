@@ -102,7 +102,8 @@ struct IrregularKernel {
 /// After stores that passed the caches by, before anything tells another CPU that they are there.
 void end_of_streaming();
 
-/// Copies one block; with `stream` a long one's whole cache lines pass the caches by.
+/// Copies one block; with `stream` the whole cache lines of one of kLongBlock bytes and more pass the caches by.
+inline constexpr std::int64_t kLongBlock = 1024;
 void copy_block(std::byte* to, const std::byte* from, std::int64_t bytes, bool stream);
 
 }  // namespace lacuna::copy

@@ -163,9 +163,9 @@ class Mover {
     const std::int32_t* offsets = step.spots.access == Access::list32 ? step.spots.narrow.data() + first : nullptr;
     scattered += step.spots.shift(first);
     if constexpr (Pack) {
-      step.windows->pack(pattern, offsets, windows, scattered, dense);
+      step.windows->pack(pattern, offsets, windows, scattered, dense, stream_);
     } else {
-      step.windows->unpack(pattern, offsets, windows, scattered, dense);
+      step.windows->unpack(pattern, offsets, windows, scattered, dense, stream_);
     }
     return windows * pattern.entries;
   }
@@ -339,12 +339,9 @@ void unpack_step(const Step& step, std::byte* scattered, const std::byte* dense,
 void CopyPlan::pack(const std::byte* base, Index position, Index length, std::byte* dense, Caching caching) const {
   if (caching == Caching::passed) return pack_past(base, position, length, dense);
   bool stream = false;
-  if (caching == Caching::asked && streams_ && length >= kAsk) {
-    const std::array<const std::byte*, 2> places{dense + length / 3, dense + length / 3 * 2};
-    stream = is_cold(places);
-  }
+  if (caching == Caching::asked && streams_) stream = is_cold(length, [&](Index byte) { return dense + byte; });
   Mover<true>(stream).part(root_, base + at_, dense, position, position + length);
-  if (stream) end_of_streaming();
+  if (stream && packing_leaves_) end_of_streaming();
 }
 
 // Blocks that do not fill lines are packed where this CPU has them at hand, and go on from there in whole lines.
@@ -362,15 +359,14 @@ void CopyPlan::pack_past(const std::byte* base, Index position, Index length, st
 }
 
 bool CopyPlan::is_cold_at(const std::byte* base, Index position, Index length) const {
-  const auto at = [&](Index byte) { return base + at_ + offset_at(root_, byte); };
-  return is_cold(std::array{at(position + length / 3), at(position + length / 3 * 2)});
+  return is_cold(length, [&](Index byte) { return base + at_ + offset_at(root_, position + byte); });
 }
 
 void CopyPlan::unpack(std::byte* base, Index position, Index length, const std::byte* dense, Caching caching) const {
   bool stream = caching == Caching::passed;
-  if (caching == Caching::asked && streams_ && length >= kAsk) stream = is_cold_at(base, position, length);
+  if (caching == Caching::asked && streams_) stream = is_cold_at(base, position, length);
   Mover<false>(stream).part(root_, base + at_, dense, position, position + length);
-  if (stream) end_of_streaming();
+  if (stream && unpacking_leaves_) end_of_streaming();
 }
 
 }  // namespace lacuna::copy

@@ -77,6 +77,7 @@ void move_rows(Nest nest, const std::byte* from, std::byte* to, bool stream) {
   Walk walk;
   walk.add_all(nest);
   walk.run(from, to, [&](const std::byte* f, std::byte* t) { kernel.run(move, f, t); });
+  if (kernel.streams) end_of_streaming();
 }
 
 }  // namespace
@@ -133,10 +134,13 @@ bool is_crossed(const Nest& nest) {
 }
 
 void move_nest(const Nest& nest, const std::byte* from, std::byte* to, bool stream) {
-  if (nest.depth == 0) return copy_block(to, from, nest.block, stream);
-  if (!is_crossed(nest)) return move_rows(nest, from, to, stream);
-  const bool past = stream || exceeds_caches(2 * bytes_of(nest));
-  Crossing(nest, past).move(from, to);
+  if (nest.depth > 0 && !is_crossed(nest)) return move_rows(nest, from, to, stream);
+  const bool past = stream || (nest.depth > 0 && exceeds_caches(2 * bytes_of(nest)));
+  if (nest.depth == 0) {
+    copy_block(to, from, nest.block, past);
+  } else {
+    Crossing(nest, past).move(from, to);
+  }
   if (past) end_of_streaming();
 }
 

@@ -57,7 +57,7 @@ struct Nest {
 /// Whether the sides are dense along different loops, by less than a line: a transpose.
 [[nodiscard]] bool is_crossed(const Nest& nest);
 
-/// Moves it. `stream`: the destination is in no cache.
+/// Moves it. `stream`: the destination is in no cache. Stores that passed the caches by are done when this returns.
 void move_nest(const Nest& nest, const std::byte* from, std::byte* to, bool stream);
 
 }  // namespace lacuna::copy

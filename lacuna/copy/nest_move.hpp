@@ -18,7 +18,7 @@ class NestMove {
   /// Throws std::bad_alloc.
   explicit NestMove(const Nest& nest);
 
-  /// `stream`: the destination is in no cache.
+  /// `stream`: the destination is in no cache. Stores that passed the caches by are done when this returns.
   void move(const std::byte* from, std::byte* to, bool stream) const;
 
   [[nodiscard]] const Nest& nest() const { return nest_; }

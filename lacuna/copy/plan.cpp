@@ -369,6 +369,14 @@ bool streams(const Step& step) {
   return std::ranges::any_of(step.children, streams);
 }
 
+// Whether stores may pass the caches by. A block that is cut is copied by itself, and may do so if it is long.
+template <Kernel Moved::* way>
+bool leaves(const Step& step) {
+  const auto by = [](const Moved& moved) { return (moved.*way).streams || moved.length >= kLongBlock; };
+  return step.kind == Step::Kind::run || step.kind == Step::Kind::blocks || step.kind == Step::Kind::crossed || by(step.moved) ||
+         std::ranges::any_of(step.members, by, &Member::moved) || std::ranges::any_of(step.children, leaves<way>);
+}
+
 }  // namespace
 
 std::optional<std::size_t> loop_of_structs(const Step& part, const Structs& structs) {
@@ -381,7 +389,12 @@ std::optional<std::size_t> loop_of_structs(const Step& part, const Structs& stru
   return std::nullopt;
 }
 
-CopyPlan::CopyPlan(const layout::Layout& layout) : root_(step_of(*layout.form())), at_(layout.form_offset()), streams_(streams(root_)) {}
+CopyPlan::CopyPlan(const layout::Layout& layout)
+    : root_(step_of(*layout.form())),
+      at_(layout.form_offset()),
+      streams_(streams(root_)),
+      packing_leaves_(leaves<&Moved::pack_stream>(root_)),
+      unpacking_leaves_(leaves<&Moved::unpack_stream>(root_)) {}
 
 std::shared_ptr<const NestMove> CopyPlan::from(const layout::Layout& src, const layout::Layout& dst) const {
   const std::scoped_lock lock(last_mutex_);

@@ -139,7 +139,9 @@ class CopyPlan final : public layout::Companion {
   mutable std::mutex last_mutex_;
   mutable std::optional<Source> last_;
   std::int64_t at_ = 0;
-  bool streams_ = false;  // some kernel has a form that passes the caches by
+  bool streams_ = false;           // some kernel has a form for destinations that are in no cache
+  bool packing_leaves_ = false;    // and then some stores pass the caches by
+  bool unpacking_leaves_ = false;
 };
 
 /// The loop of a part that steps from struct to struct, in the nest that packs it; nothing if the part is not a field,

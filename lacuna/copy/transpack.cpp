@@ -28,18 +28,18 @@ class Transpacker {
         dst_(dst),
         src_base_(src_base),
         dst_base_(dst_base),
-        stream_(dst.size() >= kAsk && CopyPlan::of(dst).is_cold_at(dst_base, 0, dst.size())) {}
+        stream_(CopyPlan::of(dst).is_cold_at(dst_base, 0, dst.size())) {}
 
   void run() {
     steps(CopyPlan::of(src_).root(), src_base_ + src_.form_offset(), CopyPlan::of(dst_).root(), dst_base_ + dst_.form_offset(), 0);
-    if (stream_) end_of_streaming();
+    if (leaves_) end_of_streaming();
   }
 
  private:
   // The steps hold as many bytes; `position` is where they are in the stream.
   void steps(const Step& s, const std::byte* from, const Step& d, std::byte* to, Index position) {
-    if (s.kind == Kind::run) return unpack_step(d, to, from, stream_);
-    if (d.kind == Kind::run) return pack_step(s, from, to, stream_);
+    if (s.kind == Kind::run) return unpack_one(d, to, from);
+    if (d.kind == Kind::run) return pack_one(s, from, to);
     const bool single = s.count == d.count && s.rows == 1 && d.rows == 1;
     if (s.pattern && d.pattern && single && windows(s, from, d, to, position)) return;
     if (loops(s) && loops(d) && nest(s, from, d, to)) return;
@@ -60,12 +60,12 @@ class Transpacker {
     // Lists of several arrays that go to, or come from, one contiguous piece each.
     if (s.kind == Kind::sequence && d.kind == Kind::blocks && s.node->starts == d.node->starts) {
       for (std::size_t i = 0; i < s.children.size(); ++i)
-        pack_step(s.children[i], from + s.node->offsets[i], to + d.node->offsets[i], stream_);
+        pack_one(s.children[i], from + s.node->offsets[i], to + d.node->offsets[i]);
       return;
     }
     if (s.kind == Kind::blocks && d.kind == Kind::sequence && s.node->starts == d.node->starts) {
       for (std::size_t i = 0; i < d.children.size(); ++i)
-        unpack_step(d.children[i], to + d.node->offsets[i], from + s.node->offsets[i], stream_);
+        unpack_one(d.children[i], to + d.node->offsets[i], from + s.node->offsets[i]);
       return;
     }
     if (s.kind == Kind::repeat && d.kind == Kind::repeat && s.count == d.count) {
@@ -74,6 +74,15 @@ class Transpacker {
       return;
     }
     move_strips(src_, src_base_, dst_, dst_base_, position, s.size);
+  }
+
+  void pack_one(const Step& step, const std::byte* from, std::byte* to) {
+    pack_step(step, from, to, stream_);
+    leaves_ = stream_;
+  }
+  void unpack_one(const Step& step, std::byte* to, const std::byte* from) {
+    unpack_step(step, to, from, stream_);
+    leaves_ = stream_;
   }
 
   static bool loops(const Step& step) { return step.node->kind == layout::NodeKind::loop || step.node->loops; }
@@ -133,6 +142,7 @@ class Transpacker {
       send.run({.length = kLine, .count = some, .from = {.stride = kLine}, .to = d.side(first)}, stage.data(), to + d.shift(first));
       first += some;
     }
+    leaves_ = true;
   }
 
   void blocks(const Spots& s, const std::byte* from, const Spots& d, std::byte* to, Index length, Index first, Index count) {
@@ -144,6 +154,7 @@ class Transpacker {
                                       .stream = stream_,
                                       .apart = std::max(std::abs(s.stride), std::abs(d.stride)) >= kLine});
     kernel.run({.length = length, .count = count, .from = s.side(first), .to = d.side(first)}, from + s.shift(first), to + d.shift(first));
+    leaves_ = leaves_ || kernel.streams;
   }
 
   // A chunk is long enough that choosing the kernel for each does not show; a vector of kernels costs small lists a
@@ -163,6 +174,7 @@ class Transpacker {
   const std::byte* src_base_;
   std::byte* dst_base_;
   bool stream_;
+  bool leaves_ = false;  // stores passed the caches by, and nothing has waited for them
 };
 
 }  // namespace

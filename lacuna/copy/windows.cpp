@@ -53,9 +53,24 @@ struct Width64 {
   static void store(void* to, __mmask64 mask, V v) { _mm512_mask_storeu_epi8(to, mask, v); }
 };
 
-template <bool Listed>
+// Where windows are. Apart: a stride apart so that no two share a byte, and in no cache.
+enum class Places : std::uint8_t { stride, apart, list };
+
+template <Places P>
 Index place(const Pattern& p, const std::int32_t* offsets, Index i) {
-  return p.low + (Listed ? offsets[i] : i * p.stride);
+  return p.low + (P == Places::list ? offsets[i] : i * p.stride);
+}
+
+// The more often a line is touched, the earlier the CPU asks for those behind it.
+template <class W, Places P>
+void touch(const std::byte* window) {
+  if constexpr (P == Places::apart) {
+    for (const Index at : {Index{0}, W::bytes / 2}) {
+      std::uint64_t value = 0;
+      std::memcpy(&value, window + at, sizeof value);
+      asm volatile("" : : "r"(value));
+    }
+  }
 }
 
 // How many of `windows` may be stored to, or loaded from, the dense side in full width: behind the others there are too
@@ -66,19 +81,23 @@ Index in_full_width(const Pattern& p, Index windows) {
 }
 
 // Full stores reach into the next window's dense bytes, which come later.
-template <class W, class Store, bool Listed>
+template <class W, class Store, Places P>
 void pack_pattern(const Pattern& pattern, const std::int32_t* offsets, Index windows, const std::byte* HWY_RESTRICT scattered,
                   std::byte* HWY_RESTRICT dense) {
   const Pattern p = pattern;
   const auto order = W::load(p.to_dense);
-  const auto window = [&](Index i) { return W::permute(order, W::load(p.mask, scattered + place<Listed>(p, offsets, i))); };
+  const auto window = [&](Index i) { return W::permute(order, W::load(p.mask, scattered + place<P>(p, offsets, i))); };
   const auto store = [](std::byte* to, const auto& v) { Store::store(to, *reinterpret_cast<const typename Store::V*>(&v)); };
   const Index full = in_full_width<Store>(p, windows);
   Index i = 0;
-  if constexpr (!Listed) {
+  if constexpr (P != Places::list) {
     const Index whole = std::min(full, whole_vectors(windows, p.stride, W::bytes));
 #pragma GCC unroll 4
-    for (; i < whole; ++i, dense += p.payload) store(dense, W::permute(order, W::load(scattered + p.low + i * p.stride)));
+    for (; i < whole; ++i, dense += p.payload) {
+      const std::byte* from = scattered + place<P>(p, offsets, i);
+      touch<W, P>(from);
+      store(dense, W::permute(order, W::load(from)));
+    }
   }
 #pragma GCC unroll 4
   for (; i < full; ++i, dense += p.payload) store(dense, window(i));
@@ -86,21 +105,30 @@ void pack_pattern(const Pattern& pattern, const std::int32_t* offsets, Index win
   for (; i < windows; ++i, dense += p.payload) W::store(dense, exact, window(i));
 }
 
-template <class W, bool Listed>
+template <class W, Places P>
 void unpack_pattern(const Pattern& pattern, const std::int32_t* offsets, Index windows, std::byte* HWY_RESTRICT scattered,
                     const std::byte* HWY_RESTRICT dense) {
   const Pattern p = pattern;
   const auto order = W::load(p.to_scattered);
   const Index full = in_full_width<W>(p, windows);
   Index i = 0;
+  if constexpr (P == Places::apart) {
+    const Index whole = std::min(full, whole_vectors(windows, p.stride, W::bytes));
 #pragma GCC unroll 4
-  for (; i < full; ++i, dense += p.payload) W::store(scattered + place<Listed>(p, offsets, i), p.mask, W::permute(order, W::load(dense)));
+    for (; i < whole; ++i, dense += p.payload) {
+      std::byte* to = scattered + place<P>(p, offsets, i);
+      touch<W, P>(to);
+      W::store(to, p.mask, W::permute(order, W::load(dense)));
+    }
+  }
+#pragma GCC unroll 4
+  for (; i < full; ++i, dense += p.payload) W::store(scattered + place<P>(p, offsets, i), p.mask, W::permute(order, W::load(dense)));
   const __mmask64 exact = first_bytes(p.payload);
   for (; i < windows; ++i, dense += p.payload)
-    W::store(scattered + place<Listed>(p, offsets, i), p.mask, W::permute(order, W::load(exact, dense)));
+    W::store(scattered + place<P>(p, offsets, i), p.mask, W::permute(order, W::load(exact, dense)));
 }
 
-template <class W, bool FromListed, bool ToListed>
+template <class W, Places From, Places To>
 void move_pattern(const Pattern& from, const std::int32_t* from_offsets, const Pattern& to, const std::int32_t* to_offsets, Index windows,
                   const std::byte* HWY_RESTRICT source, std::byte* HWY_RESTRICT target) {
   const Pattern a = from;
@@ -108,30 +136,31 @@ void move_pattern(const Pattern& from, const std::int32_t* from_offsets, const P
   const auto gathered = W::load(a.to_dense);
   const auto scattered = W::load(b.to_scattered);
   const auto move = [&](Index i, const auto& window) {
-    W::store(target + place<ToListed>(b, to_offsets, i), b.mask, W::permute(scattered, W::permute(gathered, window)));
+    W::store(target + place<To>(b, to_offsets, i), b.mask, W::permute(scattered, W::permute(gathered, window)));
   };
   Index i = 0;
-  if constexpr (!FromListed) {
+  if constexpr (From != Places::list) {
     const Index whole = whole_vectors(windows, a.stride, W::bytes);
 #pragma GCC unroll 2
     for (; i < whole; ++i) move(i, W::load(source + a.low + i * a.stride));
   }
 #pragma GCC unroll 2
-  for (; i < windows; ++i) move(i, W::load(a.mask, source + place<FromListed>(a, from_offsets, i)));
+  for (; i < windows; ++i) move(i, W::load(a.mask, source + place<From>(a, from_offsets, i)));
 }
-template <bool FromListed, bool ToListed>
+template <Places From, Places To>
 void move_any(const Pattern& from, const std::int32_t* from_offsets, const Pattern& to, const std::int32_t* to_offsets, Index windows,
               const std::byte* source, std::byte* target) {
   const Index width = std::max(from.width, to.width);
-  const auto run = width <= 16   ? &move_pattern<Width16, FromListed, ToListed>
-                   : width <= 32 ? &move_pattern<Width32, FromListed, ToListed>
-                                 : &move_pattern<Width64, FromListed, ToListed>;
+  const auto run = width <= 16   ? &move_pattern<Width16, From, To>
+                   : width <= 32 ? &move_pattern<Width32, From, To>
+                                 : &move_pattern<Width64, From, To>;
   run(from, from_offsets, to, to_offsets, windows, source, target);
 }
 void move_windows(const Pattern& from, const std::int32_t* from_offsets, const Pattern& to, const std::int32_t* to_offsets, Index windows,
                   const std::byte* source, std::byte* target) {
-  const auto run = from_offsets != nullptr ? (to_offsets != nullptr ? &move_any<true, true> : &move_any<true, false>)
-                                           : (to_offsets != nullptr ? &move_any<false, true> : &move_any<false, false>);
+  using enum Places;
+  const auto run = from_offsets != nullptr ? (to_offsets != nullptr ? &move_any<list, list> : &move_any<list, stride>)
+                                           : (to_offsets != nullptr ? &move_any<stride, list> : &move_any<stride, stride>);
   run(from, from_offsets, to, to_offsets, windows, source, target);
 }
 
@@ -163,24 +192,35 @@ void unpack_masks(const Masks& masks, Index first, Index last, std::byte* HWY_RE
   }
 }
 
-template <bool Listed>
+template <Places P>
 void pack_any(const Pattern& p, const std::int32_t* offsets, Index windows, const std::byte* scattered, std::byte* dense) {
-  if (p.width <= 16) return pack_pattern<Width16, Width16, Listed>(p, offsets, windows, scattered, dense);
-  if (p.width <= 32) return pack_pattern<Width32, Width32, Listed>(p, offsets, windows, scattered, dense);
-  if (p.payload <= 32) return pack_pattern<Width64, Width32, Listed>(p, offsets, windows, scattered, dense);
-  pack_pattern<Width64, Width64, Listed>(p, offsets, windows, scattered, dense);
+  if (p.width <= 16) return pack_pattern<Width16, Width16, P>(p, offsets, windows, scattered, dense);
+  if (p.width <= 32) return pack_pattern<Width32, Width32, P>(p, offsets, windows, scattered, dense);
+  if (p.payload <= 32) return pack_pattern<Width64, Width32, P>(p, offsets, windows, scattered, dense);
+  pack_pattern<Width64, Width64, P>(p, offsets, windows, scattered, dense);
 }
-template <bool Listed>
+template <Places P>
 void unpack_any(const Pattern& p, const std::int32_t* offsets, Index windows, std::byte* scattered, const std::byte* dense) {
-  if (p.width <= 16) return unpack_pattern<Width16, Listed>(p, offsets, windows, scattered, dense);
-  if (p.width <= 32) return unpack_pattern<Width32, Listed>(p, offsets, windows, scattered, dense);
-  unpack_pattern<Width64, Listed>(p, offsets, windows, scattered, dense);
+  if (p.width <= 16) return unpack_pattern<Width16, P>(p, offsets, windows, scattered, dense);
+  if (p.width <= 32) return unpack_pattern<Width32, P>(p, offsets, windows, scattered, dense);
+  unpack_pattern<Width64, P>(p, offsets, windows, scattered, dense);
 }
-void pack_windows(const Pattern& p, const std::int32_t* offsets, Index windows, const std::byte* scattered, std::byte* dense) {
-  offsets != nullptr ? pack_any<true>(p, offsets, windows, scattered, dense) : pack_any<false>(p, offsets, windows, scattered, dense);
+// A load of what a store with a mask has just written, or left out, waits for the store.
+Places places_of(const Pattern& p, const std::int32_t* offsets, bool cold) {
+  if (offsets != nullptr) return Places::list;
+  return cold && p.stride >= (p.width <= 32 ? 32 : 64) ? Places::apart : Places::stride;
 }
-void unpack_windows(const Pattern& p, const std::int32_t* offsets, Index windows, std::byte* scattered, const std::byte* dense) {
-  offsets != nullptr ? unpack_any<true>(p, offsets, windows, scattered, dense) : unpack_any<false>(p, offsets, windows, scattered, dense);
+void pack_windows(const Pattern& p, const std::int32_t* offsets, Index windows, const std::byte* scattered, std::byte* dense, bool cold) {
+  using enum Places;
+  const Places places = places_of(p, offsets, cold);
+  const auto run = places == list ? &pack_any<list> : places == stride ? &pack_any<stride> : &pack_any<apart>;
+  run(p, offsets, windows, scattered, dense);
+}
+void unpack_windows(const Pattern& p, const std::int32_t* offsets, Index windows, std::byte* scattered, const std::byte* dense, bool cold) {
+  using enum Places;
+  const Places places = places_of(p, offsets, cold);
+  const auto run = places == list ? &unpack_any<list> : places == stride ? &unpack_any<stride> : &unpack_any<apart>;
+  run(p, offsets, windows, scattered, dense);
 }
 
 constexpr WindowKernels kKernels{&pack_windows, &unpack_windows, &move_windows, &pack_masks, &unpack_masks};

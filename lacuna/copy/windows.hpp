@@ -53,9 +53,11 @@ struct Masks {
 
 struct WindowKernels {
   /// `windows` windows at scattered + low + i * stride, or at scattered + low + offsets[i]; the dense side holds
-  /// payload bytes for each.
-  void (*pack)(const Pattern& pattern, const std::int32_t* offsets, std::int64_t windows, const std::byte* scattered, std::byte* dense);
-  void (*unpack)(const Pattern& pattern, const std::int32_t* offsets, std::int64_t windows, std::byte* scattered, const std::byte* dense);
+  /// payload bytes for each. `cold`: the side that is written is in no cache; the other is taken to be in none, either.
+  void (*pack)(const Pattern& pattern, const std::int32_t* offsets, std::int64_t windows, const std::byte* scattered, std::byte* dense,
+               bool cold);
+  void (*unpack)(const Pattern& pattern, const std::int32_t* offsets, std::int64_t windows, std::byte* scattered, const std::byte* dense,
+                 bool cold);
   /// Windows of one pattern to windows of another of as many dense bytes, layout to layout.
   void (*move)(const Pattern& from, const std::int32_t* from_offsets, const Pattern& to, const std::int32_t* to_offsets,
                std::int64_t windows, const std::byte* source, std::byte* target);
