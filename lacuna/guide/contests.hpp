@@ -207,11 +207,8 @@ class Contests {
     ++settled_;
     if (better) ++better_;
     // Where it is not sure, the choice shall stay as it is.
-    const Decided decided{.at = done.at,
-                          .best = contest.best,
-                          .other = contest.other,
-                          .log_ratio = better ? mean : std::max(mean, kTie),
-                          .samples = n};
+    const Decided decided{
+        .at = done.at, .best = contest.best, .other = contest.other, .log_ratio = better ? mean : std::max(mean, kTie), .samples = n};
     contest.over.push_back(contest.other);
     contest.forget_pairs();
     return decided;
