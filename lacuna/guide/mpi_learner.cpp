@@ -4,8 +4,8 @@
 
 namespace lacuna::guide {
 
-// Whether something was learned. A round without a wait says nothing: the sender runs ahead. Nor will later ones of such
-// a program.
+// Whether something was learned. A round without a wait says nothing: the sender runs ahead. Nor will later ones of
+// such a program.
 bool MpiLearner::end_round(MpiPrices& prices, std::int64_t now) {
   const Round round = std::exchange(round_, {});
   if (waits_ == round.waits) {

@@ -35,7 +35,7 @@ class MpiLearner {
     unsigned ways = ~0U;  ///< those that can be; a bit for each MpiWay
     bool operator==(const Transfer&) const = default;
   };
-  /// A transfer begins, at `now` nanoseconds. Which way it goes; `learned`: something, so that choices may have changed.
+  /// A transfer begins, at `now` nanoseconds. Which way it goes; `learned`: choices may have changed.
   struct Started {
     MpiWay way{};
     bool learned = false;

@@ -87,7 +87,7 @@ TEST_F(MpiLearns, WhatIsReallyBest) {
   MpiLearner learner({.learning = Learning::on, .one_in = 20}, "MPICH 9");
   run(learner, 100'000);
   EXPECT_EQ(prices_.choose(kUse, piece_), second);
-  EXPECT_EQ(prices_.choose(kUse, {.bytes = piece_.bytes * 5 / 4, .run = piece_.run * 5 / 4}), second);  // nearly the same
+  EXPECT_EQ(prices_.choose(kUse, {.bytes = piece_.bytes * 5 / 4, .run = piece_.run * 5 / 4}), second);  // near
   ASSERT_FALSE(learner.learned().empty());
   EXPECT_EQ(learner.learned()[0].version, "MPICH 9");
   EXPECT_TRUE(learner.describe().contains("of 100000 transfers")) << learner.describe();
@@ -170,7 +170,7 @@ TEST_F(MpiLearns, OverruleWhatIsExpectedOfNearPiecesOnly) {
   EXPECT_EQ(prices_.choose(kUse, piece_), first);
 }
 
-// Whatever comparisons say, and if each way is better than the next one all round, one of the ways that can be is chosen.
+// Whatever comparisons say, and if each way is better than the next one all round: one that can be is chosen.
 TEST_F(MpiLearns, NothingThatCannotBe) {
   for (int round = 0; round < 2000; ++round) {
     MpiPrices prices = MpiPrices::usual(MpiLibrary::open_mpi);
