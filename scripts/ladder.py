@@ -80,6 +80,7 @@ SHARED = {
     "guide": {
         "lacuna/guide/learner.hpp",
         "lacuna/guide/message_ways.hpp",
+        "lacuna/guide/mpi_learner.hpp",
         "lacuna/guide/mpi_ways.hpp",
         "lacuna/guide/usual_thresholds.hpp",
         "lacuna/guide/trial.hpp",

@@ -1,19 +1,15 @@
-// learner: what a running program does to correct its choices. For guide and protocol.
+// learner: what a running program does to correct its choices of methods. For protocol.
 //
-//   transfers   c c c c c c c ... c | o o c c | c c c ...      c: the way that the guide chooses, o: the best beside it
-//                                     └──┴──┴──── each twice, the second one is timed; either is first, in turn
+//   choose ── Guide: a choice ── Contests: now and then another way ──▶ transfer ──▶ took ── decided ──▶ Guide::learn
 //
-// One comparison is some such trials of one pair of layouts, until one way is faster beyond doubt, or so many trials
-// have not shown it. Then the guide is told (Guide::learn), and the next best way is tried. A pair with nothing left to
-// try is passed over for a while.
+// contests.hpp says what is tried when.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "lacuna/guide/contests.hpp"
 #include "lacuna/guide/guide.hpp"
-#include "lacuna/guide/trial.hpp"
 
 namespace lacuna::guide {
 
@@ -22,7 +18,7 @@ namespace lacuna::guide {
 /// thread at a time.
 class Learner {
  public:
-  explicit Learner(LearnOptions options) : options_(options) { rest(); }
+  explicit Learner(LearnOptions options) : options_(options), contests_(options.one_in, options.learning == Learning::on) {}
 
   struct Chosen {
     Choice choice;
@@ -47,47 +43,19 @@ class Learner {
   [[nodiscard]] std::span<const Learned> learned() const { return learned_; }
 
  private:
-  // A comparison of two ways for one pair.
-  struct Contest {
+  // What is compared of: a pair of layouts, where it goes.
+  struct Subject {
     layout::Digest src, dst;
     Placement placement;
     const PeerClass* peer = nullptr;
-    layout::PairOutline pair;
-    Way best, other;
-    std::vector<Way> over;  // with these it is decided
-    PairedTrial pairs{true};
-    LogRatios ratios;
-    int rests = 0;  // times that it is passed over: nothing is left to be found out
-    [[nodiscard]] bool of(const Layout& from, const Layout& to, const PeerClass& whose, const Placement& where) const;
-    void restart(const Way& now_best);
-    void forget_pairs();
+    bool operator==(const Subject&) const = default;
   };
-  // The pair of transfers that is under way.
-  struct Running {
-    std::size_t contest = 0;
-    std::uint32_t number = 0;
-    bool under_way = false;
-    bool counts = false;     // the transfer that is under way
-    int passed = 0;          // transfers of other pairs of layouts meanwhile
-    double other_ns = 0;     // of all that went the other way
-    double expected_ns = 0;  // of the best way
-  };
-  void rest();
-  std::uint64_t random();
-  void begin(const Guide& guide, const Choice& choice, const Layout& src, const Layout& dst, const PeerClass& peer,
-             const Placement& placement);
-  void judge(Guide& guide, const Running& done, const PairedTrial::Pair& pair);
-  void settle(Guide& guide, Contest& contest, double mean);
 
   LearnOptions options_;
-  std::uint64_t random_ = 1;
-  std::int64_t until_ = 0;  // transfers
-  std::uint32_t numbers_ = 0;
-  std::vector<Contest> contests_;
-  std::optional<Running> running_;
-  TrialBudget budget_;  // ns
-  Statistics statistics_;
-  double expected_ns_ = 0, best_expected_ns_ = 0, best_took_ns_ = 0;
+  Contests<Subject, Way> contests_;
+  std::vector<layout::PairOutline> pairs_;  // of the contests' subjects
+  std::int64_t transfers_ = 0;
+  double expected_ns_ = 0;
   std::vector<Learned> learned_;
 };
 

@@ -75,6 +75,19 @@ std::string MpiPrices::file_of(MpiLibrary library) {
 }
 
 MpiPrices MpiPrices::find(MpiLibrary library, std::string_view version) {
+  MpiPrices found = of_file(library, version);
+  const std::string learned = learned_file(file_of(library));
+  if (access(learned.c_str(), F_OK) != 0) return found;
+  if (base::Result<std::vector<MpiLearned>> read = read_mpi_learned(learned)) {
+    std::erase_if(*read, [&](const MpiLearned& one) { return !version.empty() && one.version != version; });
+    found.learned_ = *std::move(read);
+  } else {
+    found.warning_ += fmt::format("{}{}; it is left out", found.warning_.empty() ? "" : ". ", read.error().message);
+  }
+  return found;
+}
+
+MpiPrices MpiPrices::of_file(MpiLibrary library, std::string_view version) {
   const std::string file = file_of(library);
   if (access(file.c_str(), F_OK) != 0) return usual(library);
   base::Result<MpiPrices> found = read(file, library);

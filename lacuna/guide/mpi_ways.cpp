@@ -35,6 +35,7 @@ std::optional<Enum> named(const std::array<std::string_view, N>& names, std::str
 std::string_view mpi_library_name(MpiLibrary library) { return kLibraries.at(static_cast<std::size_t>(library)); }
 std::optional<MpiLibrary> mpi_library_from_name(std::string_view name) { return named<MpiLibrary>(kLibraries, name); }
 std::string_view mpi_use_name(MpiUse use) { return kUses.at(static_cast<std::size_t>(use)); }
+std::optional<MpiUse> mpi_use_from_name(std::string_view name) { return named<MpiUse>(kUses, name); }
 std::string_view mpi_way_name(MpiWay way) { return kWays.at(static_cast<std::size_t>(way)).name; }
 std::optional<MpiWay> mpi_way_from_name(std::string_view name) {
   const auto found = std::ranges::find(kWays, name, &WayEntry::name);
@@ -64,12 +65,15 @@ std::optional<double> MpiPrices::ns(MpiUse use, MpiWay way, const Piece& piece) 
   return std::exp2(regular.log_ns(place) + std::clamp(dearer, 0.0, kMostDearer));
 }
 
-MpiWay MpiPrices::choose(MpiUse use, const Piece& piece, unsigned ways) const {
-  if (piece.bytes < kMpiBytes.front()) return MpiWay::host;  // not measured; a call costs more than the bytes
+constexpr std::array kAllMpiWays{MpiWay::host, MpiWay::packed, MpiWay::offered};
+static_assert(kAllMpiWays.size() == kMpiWays);
+constexpr bool holds(unsigned ways, MpiWay way) { return (ways >> static_cast<unsigned>(way) & 1U) != 0; }
+
+MpiWay MpiPrices::expect_best(MpiUse use, const Piece& piece, unsigned ways) const {
   auto best = MpiWay::host;
   double least = ns(use, MpiWay::host, piece).value_or(0) * (machine_.empty() ? kUsualGain : kGain);
   for (const MpiWay way : {MpiWay::packed, MpiWay::offered}) {
-    if ((ways >> static_cast<unsigned>(way) & 1U) == 0) continue;
+    if (!holds(ways, way)) continue;
     std::optional<double> expected = ns(use, way, piece);
     const bool short_window = way == MpiWay::offered && is_message(use) && piece.bytes <= usual::kEagerBytes;
     if (expected && short_window) *expected /= usual::kWindowGain;
@@ -78,6 +82,58 @@ MpiWay MpiPrices::choose(MpiUse use, const Piece& piece, unsigned ways) const {
     best = way;
   }
   return best;
+}
+
+MpiWay MpiPrices::choose(MpiUse use, const Piece& piece, unsigned ways) const {
+  if (piece.bytes < kLeastBytes) return MpiWay::host;
+  MpiWay best = expect_best(use, piece, ways);
+  for (std::size_t changes = 0; !learned_.empty() && changes < kMpiWays; ++changes) {
+    const auto faster = std::ranges::find_if(kAllMpiWays, [&](MpiWay way) {
+      return way != best && (way == MpiWay::host || holds(ways, way)) && mpi_way_serves(way, use) && is_faster(use, piece, way, best);
+    });
+    if (faster == kAllMpiWays.end()) break;
+    best = *faster;
+  }
+  return best;
+}
+
+std::optional<MpiWay> MpiPrices::best_beside(std::span<const MpiWay> others, MpiUse use, const Piece& piece, unsigned ways) const {
+  std::optional<MpiWay> best;
+  double least = 0;
+  for (const MpiWay way : kAllMpiWays) {
+    if (!holds(ways, way) || std::ranges::find(others, way) != others.end()) continue;
+    const std::optional<double> expected = ns(use, way, piece);
+    if (!expected || (best && *expected >= least)) continue;
+    best = way;
+    least = *expected;
+  }
+  return best;
+}
+
+// Of the nearest piece that was compared, if it is as good as the same.
+bool MpiPrices::is_faster(MpiUse use, const Piece& piece, MpiWay way, MpiWay than) const {
+  const double near = std::log(usual::kSamePiece);
+  double nearest = 2 * near, log_ratio = 0;
+  const auto apart = [](std::int64_t a, std::int64_t b) { return std::abs(std::log(static_cast<double>(a) / static_cast<double>(b))); };
+  for (const MpiLearned& one : learned_) {
+    const bool straight = one.first == than && one.second == way, turned = one.first == way && one.second == than;
+    if (one.use != use || one.piece.listed != piece.listed || (!straight && !turned)) continue;
+    const double bytes = apart(one.piece.bytes, piece.bytes), runs = apart(one.piece.run, piece.run);
+    if (std::max(bytes, runs) > near || bytes + runs >= nearest) continue;
+    nearest = bytes + runs;
+    log_ratio = straight ? one.log_ratio : -one.log_ratio;
+  }
+  return log_ratio < 0;
+}
+
+void MpiPrices::learn(const MpiLearned& learned) {
+  std::erase_if(learned_, [&](const MpiLearned& old) { return old.same(learned); });
+  learned_.push_back(learned);
+}
+
+bool MpiLearned::same(const MpiLearned& other) const {
+  return version == other.version && use == other.use && piece == other.piece &&
+         ((first == other.first && second == other.second) || (first == other.second && second == other.first));
 }
 
 }  // namespace lacuna::guide

@@ -5,13 +5,17 @@
 //   lacuna guide --mpi ── measures each way ──▶ sheets: ns by bytes and run ── interpolated ──▶ the least: the choice
 //                                                 ▲
 //                    usual_mpi/*.inc: the same sheets, measured once, for machines that have no profile
+//
+//   programs that learn (mpi_learner.hpp) ── which of two ways was faster for a piece ──▶ overrules what is expected
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lacuna/base/base.hpp"
 #include "lacuna/guide/sheet.hpp"
@@ -40,6 +44,7 @@ enum class MpiUse : std::uint8_t {
 };
 inline constexpr std::size_t kMpiUses = 10;
 [[nodiscard]] std::string_view mpi_use_name(MpiUse use);
+[[nodiscard]] std::optional<MpiUse> mpi_use_from_name(std::string_view name);
 
 /// A way to move it. One line in mpi_ways.cpp says of each its name, and for which uses it is there.
 enum class MpiWay : std::uint8_t {
@@ -67,6 +72,22 @@ inline constexpr std::array<std::int64_t, 4> kMpiRuns{8, 64, 512, 4096};
 inline constexpr Axes kMpiAxes{.bytes = kMpiBytes, .runs = kMpiRuns, .fewest_runs = 2};
 static_assert(kMpiAxes.size() <= Sheet::kMostCells);
 
+/// What programs found out while they ran: of two ways of a piece, how long the program took from one such transfer to
+/// the next, by the second way beside the first.
+struct MpiLearned {
+  std::string version;  ///< of the MPI, as MpiPrices::find() is told
+  MpiUse use{};
+  Piece piece;
+  MpiWay first{}, second{};
+  double log_ratio = 0;  ///< logarithm of the second's time over the first's, a mean over
+  int samples = 0;       ///< pairs of transfers
+  /// Of the same MPI, use, piece and ways, whichever is called first.
+  [[nodiscard]] bool same(const MpiLearned& other) const;
+};
+/// Beside a profile (learned_file() in guide.hpp), as read_learned() and merge_learned() do it.
+base::Result<std::vector<MpiLearned>> read_mpi_learned(const std::string& file);
+base::Result<void> merge_mpi_learned(const std::string& file, std::span<const MpiLearned> learned);
+
 /// The times of one MPI on one machine.
 class MpiPrices {
  public:
@@ -88,12 +109,21 @@ class MpiPrices {
   /// kGain of it: what is expected errs by some percent, and a program may not be slower than without. A short message
   /// leaves it for shared memory only for less than usual::kWindowGain of that: 4 KiB in blocks of 128 B, between other
   /// work, took 1.12 us by Open MPI and 1.3 offered, which one after the other take 1.1 and 0.9.
+  /// What was learned of nearly the same piece overrules all that.
   [[nodiscard]] MpiWay choose(MpiUse use, const Piece& piece, unsigned ways = ~0U) const;
+  /// The way of least expected time but for these, of those whose bits are set.
+  [[nodiscard]] std::optional<MpiWay> best_beside(std::span<const MpiWay> others, MpiUse use, const Piece& piece, unsigned ways) const;
   static constexpr double kGain = 0.95;
   /// The same where nothing was measured on this machine. Of 750 rows of random types with MPICH on an EPYC of Zen 3,
   /// usual times with 0.95 chose a way for collectives that took more than 1.05 of the host's time in 47, with 0.85 in
   /// 39; of 430 with Open MPI in 30 and 23. Of messages 480 B with Open MPI took 1.14 by 0.95.
   static constexpr double kUsualGain = 0.85;
+  /// What is shorter goes the host's way: nothing is measured of it, and a call costs more than the bytes.
+  static constexpr std::int64_t kLeastBytes = kMpiBytes.front();
+
+  /// From now on choices follow it.
+  void learn(const MpiLearned& learned);
+  [[nodiscard]] std::span<const MpiLearned> learned() const { return learned_; }
 
   [[nodiscard]] const std::string& machine() const { return machine_; }  ///< empty: usual prices
   [[nodiscard]] const std::string& file() const { return file_; }        ///< empty: usual prices
@@ -103,8 +133,12 @@ class MpiPrices {
   friend struct MpiProfile;                 // reads them
   static constexpr std::size_t kForms = 2;  // regular, listed
   static MpiPrices make_usual(MpiLibrary library);
+  static MpiPrices of_file(MpiLibrary library, std::string_view version);
+  [[nodiscard]] MpiWay expect_best(MpiUse use, const Piece& piece, unsigned ways) const;
+  [[nodiscard]] bool is_faster(MpiUse use, const Piece& piece, MpiWay way, MpiWay than) const;
   std::array<std::array<std::array<Sheet, kMpiWays>, kForms>, kMpiUses> sheets_{};
   std::string machine_, version_, file_, warning_;
+  std::vector<MpiLearned> learned_;
 };
 
 }  // namespace lacuna::guide

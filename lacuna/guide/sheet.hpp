@@ -20,6 +20,7 @@ struct Piece {
   std::int64_t bytes = 0;  ///< of the message, or of a collective's block
   std::int64_t run = 0;    ///< bytes of a run, on average
   bool listed = false;     ///< most runs lie at places from a list
+  bool operator==(const Piece&) const = default;
   /// Of `count` elements of a layout.
   static Piece of(const layout::Layout& element, std::int64_t count);
 };

@@ -9,9 +9,9 @@
 // the first one may have more to wait for.
 //
 // Who tries decides when a pair begins, which transfers are alike, and what the times say: PairedTrial, LogRatios and
-// TrialBudget are what all have in common. They are used by guide::Learner (ways of a rendezvous), protocol::Transits
-// (rings and direct copies of a stream) and protocol::Stores (stores of a chunk). protocol::Reuse is none of them: it
-// times nothing, and adds up what is expected.
+// TrialBudget are what all have in common. They are used by guide::Contests (ways of a rendezvous, and those of a
+// preloaded program), protocol::Transits (rings and direct copies of a stream) and protocol::Stores (stores of a
+// chunk). protocol::Reuse is none of them: it times nothing, and adds up what is expected.
 #pragma once
 
 #include <algorithm>

@@ -83,6 +83,12 @@ inline constexpr ExchangePrices kWire{
 /// 512 KiB. On a network each holds memory that is registered, or staged.
 inline constexpr std::int64_t kManyLarge = 8;
 
+// --- what a preloaded program learned --------------------------------------------------------------------------------
+
+/// Holds for pieces whose bytes and run lengths are within this factor: between two sizes of a sheet that are 4 times
+/// apart lie three such steps each way. As what the methods learned is used (docs/design/choosing.md).
+inline constexpr double kSamePiece = 1.3;
+
 // --- puts and gets of an MPI -----------------------------------------------------------------------------------------
 
 /// Shorter operations take longer than what packing saves; with runs from so many bytes on, MPIs are as fast as memory.

@@ -232,7 +232,7 @@ Outcome run_preloaded(const Options& options, const Program& program, const std:
   setenv("LACUNA_MPI_DECODE", options.decode_at == 0 ? "" : std::to_string(options.decode_at).c_str(), 1);
   // no way of a test may depend on what this machine's MPIs were measured to take
   setenv("LACUNA_MPI_OFFER", "8192", 0);
-  setenv("LACUNA_MPI_PROFILE", "/nonexistent", 1);
+  setenv("LACUNA_MPI_PROFILE", options.profile.c_str(), 1);
   setenv("LACUNA_MPI_NIC", options.devices ? "verbs" : "", 1);  // by its name, or one in software is not taken
   return run(options, program, faults, table);
 }

@@ -61,8 +61,9 @@ struct Options {
   bool singly = false;  ///< MPI_Waitsome and MPI_Testsome end one request at a time
   /// The use of a datatype at which the interposer decodes it: LACUNA_MPI_DECODE; 0: it has no value
   int decode_at = 1;
-  int nodes = 1;         ///< machines that the ranks are on, as many consecutive ones on each
-  bool devices = false;  ///< each machine has one, by which the others read its memory (tests/support/mlx5)
+  std::string profile = "/nonexistent";  ///< LACUNA_MPI_PROFILE
+  int nodes = 1;                         ///< machines that the ranks are on, as many consecutive ones on each
+  bool devices = false;                  ///< each machine has one, by which others read its memory (tests/support/mlx5)
   /// Of the last rank, in MPI_Init, from its first word to the others on: allocations of the interposer until all
   /// fail; -1: none does
   long scarce_after = -1;

@@ -35,6 +35,11 @@ namespace lacuna::mpi {
 /// Messages are ours.
 inline bool takes_messages(const Job* j) { return j != nullptr && j->mode == Mode::full; }
 
+/// A call waits, for what a program that learns has to know (ways.hpp).
+inline void waits(Job* j) {
+  if (j != nullptr) j->ways.waited();
+}
+
 /// Of a call that is about nothing of ours.
 inline Why why_passed(const Job* j) { return takes_messages(j) ? Why::of_host : Why::not_full; }
 /// Hands a call to the host as it is.

@@ -161,6 +161,17 @@ bool leaves(Job& j, Collective kind, int root, Comm comm, const Blocks<Number, A
   return left(out, 1) && (alike || left(in, 1));
 }
 
+// What a program that learns tries: of calls in which each rank waits for others, and all blocks are alike.
+template <class Number, class At>
+Ways::OneWay tries(Job& j, Collective kind, const Blocks<Number, At>& out) {
+  if (!all_with_all(kind) && !of_neighbors(kind)) return {};
+  const bool alike = !out.each && out.base != in_place();
+  Ways::OneWay tried = j.ways.try_collective(use_of(kind, out), alike ? j.types.seen(out.type) : nullptr, out.count, j.types);
+  j.ways.receives();
+  j.ways.waited();
+  return tried;
+}
+
 // A persistent call is there for many starts, which pay for decoding its types.
 template <class Number, class At>
 void decode_all(Job& j, const Blocks<Number, At>& blocks, int number) {
@@ -220,6 +231,7 @@ int collect(Function function, Collective kind, int root, Comm comm, const Block
                                           .in = in};
     if (exchange(*j, call, result)) return result;
   }
+  const Ways::OneWay tried = ending.request == nullptr && takes_messages(j) ? tries(*j, kind, out) : Ways::OneWay();
   if (takes_messages(j) && leaves(*j, kind, root, comm, out, in)) return passed(j, function, Why::host_is_fast, pass);
   if (takes_messages(j) && !(is_basic(*j, out) && is_basic(*j, in)))
     made = packed_of(*j, kind, root, comm, out, in, ending.persistent, why);

@@ -41,6 +41,7 @@ int irecv_or(Function function, void* base, Count count, Datatype type, int sour
              const PassProbed& pass_probed) {
   Job* const j = job;
   if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
+  j->ways.receives();
   const auto lock = j->enter();  // nobody may take into the stash what this receive would find
   const auto generalized = [&](std::unique_ptr<Operation>& operation) { return generalize(*j, operation, request); };
   if (const auto result = from_stash(*j, function, base, count, type, source, tag, comm, pass_probed, generalized)) return *result;
@@ -90,6 +91,8 @@ int recv_or(Function function, void* base, Count count, Datatype type, int sourc
             const PassProbed& pass_probed, const Begin& begin) {
   Job* const j = job;
   if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
+  j->ways.receives();
+  j->ways.waited();
   // Nothing comes, but Open MPI's MPI_Recv looks whether the communicator was revoked, and its MPI_Irecv does not.
   if (source == kProcNull)
     return passed(j, function, j->types.is_short(type, count, Descriptor::kBytes) ? Why::too_short : Why::no_data, pass);

@@ -232,6 +232,7 @@ int passed_by_host(Job* j, Function function, const Pass& pass) {
 
 int wait(Request* request, Status* status, bool counts) {
   Job* const j = job;
+  waits(j);
   if (auto what = take_remembered(j, *request)) {
     Status mine{};
     Status& seen = status == ignored() ? mine : *status;
@@ -288,6 +289,7 @@ LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Waitall, (int count, Request* requests, Status* statuses)) {
   Job* const j = job;
+  waits(j);
   if (takes_messages(j)) {
     if (const auto result = wait_all_remembered(*j, count, requests, statuses)) return *result;
   }

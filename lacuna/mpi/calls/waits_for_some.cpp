@@ -146,6 +146,7 @@ LACUNA_MPI_CAUGHT
 LACUNA_MPI_CALL(Waitany, (int count, Request* requests, int* index, Status* status)) {
   Job* const j = job;
   int flag = 0;
+  waits(j);
   return may_concern_us(j, count, requests)
              ? any(*j, true, count, requests, index, &flag, status)
              : passed(j, Function::Waitany, why_passed(j), [&] { return host().Waitany(count, requests, index, status); });
@@ -162,6 +163,7 @@ LACUNA_MPI_CAUGHT
 
 LACUNA_MPI_CALL(Waitsome, (int count, Request* requests, int* ended, int* indices, Status* statuses)) {
   Job* const j = job;
+  waits(j);
   return may_concern_us(j, count, requests)
              ? some(*j, true, count, requests, ended, indices, statuses)
              : passed(j, Function::Waitsome, why_passed(j), [&] { return host().Waitsome(count, requests, ended, indices, statuses); });

@@ -239,7 +239,8 @@ void Job::end() {
     }
   }
   types.end();
-  report.print(world_rank, ranks != nullptr ? ranks->statistics().shared.refused : 0);
+  ways.save();
+  report.print(world_rank, ways.describe_learning(), ranks != nullptr ? ranks->statistics().shared.refused : 0);
 }
 
 Job::~Job() = default;

@@ -13,8 +13,8 @@ How fitting(Source& source) {
 
 // Of a message that is understood; or `why` the host has it. A buffered send takes its room from the program's buffer,
 // whatever becomes of the message. A synchronous one is over when its receive has begun, which only the host can tell:
-// a descriptor may have been received by a probe.
-How way_of(const Job& job, Source& source, SendMode mode) {
+// a descriptor may have been received by a probe. A persistent one goes its way at each start, so it tries none.
+How way_of(Job& job, Source& source, SendMode mode, bool once) {
   const bool ends_in_host = mode == SendMode::buffered || mode == SendMode::synchronous;
   const bool remote = source.to.remote >= 0;
   source.why = Why::contiguous;
@@ -31,7 +31,9 @@ How way_of(const Job& job, Source& source, SendMode mode) {
     source.why = Why::host_is_fast;
     if (ends_in_host || source.bytes <= Descriptor::kBytes)
       return job.ways.packs(use, *source.type.get(), source.count) ? fitting(source) : How::host;
-    const MpiWay way = job.ways.choose(use, *source.type.get(), source.count);
+    const bool tries = once && !job.ways.rests();
+    const MpiWay way = tries ? job.ways.start(use, *source.type.get(), source.count, source.to.local, job.types)
+                             : job.ways.choose(use, *source.type.get(), source.count);
     if (way == MpiWay::host) return How::host;
     if (way == MpiWay::offered) how = How::offered;
   }
@@ -57,7 +59,7 @@ How plan(Job& job, const void* base, Count count, Datatype type, int dest, Comm 
   source.dest = dest;
   source.why = source.bytes < 0 ? Why::in_error : Why::no_data;
   if (source.bytes <= 0 || (base == nullptr && !source.type->absolute())) return How::host;
-  const How how = way_of(job, source, mode);
+  const How how = way_of(job, source, mode, once);
   if (how == How::host) return how;
   source.why = Why::undecodable;
   if (on_device(*source.type.get(), base, count)) {

@@ -82,7 +82,7 @@ void MessageReport::sampled(const Type* type, Count elements, int peer, Way way,
   lost_ = true;
 }
 
-void MessageReport::print(int world_rank, std::int64_t refused) {
+void MessageReport::print(int world_rank, const std::string& learning, std::int64_t refused) {
   if (!on_) return;
   const std::scoped_lock lock(mutex_);
   const std::string tool = tool_behind(Passed::functions());
@@ -102,6 +102,7 @@ void MessageReport::print(int world_rank, std::int64_t refused) {
     text += '\n';
   }
   text += passed.text();
+  if (!learning.empty()) text += fmt::format("  {}\n", learning);
   if (refused > 0) text += fmt::format("  {} messages found no room in the memory that this rank shares (LACUNA_SHARED_BYTES)\n", refused);
   if (lost_) text += "  something is missing here: there was no memory for it\n";
   std::fputs(text.c_str(), stderr);

@@ -51,8 +51,8 @@ class MessageReport {
   [[nodiscard]] bool samples(const Type* type, Count elements, int peer, Way way);
   void sampled(const Type* type, Count elements, int peer, Way way, std::int64_t ns);
   Passed passed;
-  /// `refused`: how many messages found no room in the memory that this rank shares.
-  void print(int world_rank, std::int64_t refused);
+  /// `learning`: a line of it, or none. `refused`: how many messages found no room in the memory that this rank shares.
+  void print(int world_rank, const std::string& learning, std::int64_t refused);
 
  private:
   struct ReportLine {

@@ -219,6 +219,13 @@ Datatype Types::without_gaps(std::int64_t size) {
   return made;
 }
 
+void Types::forget_ways() {
+  const std::scoped_lock lock(mutex_);
+  for (const auto& [type, known] : known_) {
+    if (known.of != nullptr) known.of->forget_ways();
+  }
+}
+
 void Types::end() {
   std::unordered_map<std::int64_t, Datatype> made;
   {

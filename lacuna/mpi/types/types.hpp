@@ -87,6 +87,12 @@ class Type : public std::enable_shared_from_this<Type> {
     return way;
   }
 
+  void forget_ways() const {
+    for (auto& of_among : ways_) {
+      for (std::atomic<std::uint64_t>& way : of_among) way.store(0, std::memory_order_relaxed);
+    }
+  }
+
  private:
   Layout layout_;
   std::int64_t size_;
@@ -182,6 +188,8 @@ class Types {
   bool puts_off_free(Datatype type);
   /// A type of so many bytes and no gaps, of the host's; no_type: there is none.
   Datatype without_gaps(std::int64_t size);
+  /// What is best has changed: types choose anew.
+  void forget_ways();
   /// Before MPI_Finalize: frees what it has made.
   void end();
   /// MPI_Type_commit took it.

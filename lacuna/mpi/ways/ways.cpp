@@ -11,6 +11,7 @@ namespace lacuna::mpi {
 void Ways::find(Library library, std::string_view version, std::int64_t least, bool warns) {
   prices_ = guide::MpiPrices::find(library, version);
   if (warns && !prices_.warning().empty()) base::log(base::Level::warn, prices_.warning());
+  learn_by_environment(library, version);
   offered_from_ = number_of_environment("LACUNA_MPI_OFFER", 0, "bytes", least);
   const char* said = std::getenv("LACUNA_MPI_WAY");
   if (said == nullptr || *said == '\0') return;
@@ -18,6 +19,43 @@ void Ways::find(Library library, std::string_view version, std::int64_t least, b
   if (!way) std::fprintf(stderr, "lacuna: LACUNA_MPI_WAY is '%s'; it may be host, packed or offered. Forcing nothing\n", said);
   forced_.store(way ? static_cast<int>(*way) : kNone, std::memory_order_relaxed);
 }
+
+// Threads that call MPI at once have no rounds that could be told apart. A wrong value is told where the communicator
+// reads it.
+void Ways::learn_by_environment(Library library, std::string_view version) {
+  const base::Result<guide::LearnOptions> options = guide::LearnOptions::from_environment();
+  if (!options || options->learning == guide::Learning::off || Mutex::multiple()) return;
+  learner_ = std::make_unique<guide::MpiLearner>(*options, std::string(version));
+  if (options->learning == guide::Learning::on) learned_file_ = guide::learned_file(guide::MpiPrices::file_of(library));
+}
+
+MpiWay Ways::learn(const guide::MpiLearner::Transfer& transfer, Types& types) {
+  const guide::MpiLearner::Started started = learner_->start(prices_, transfer, base::now_ns());
+  if (started.learned) types.forget_ways();
+  return started.way;
+}
+
+MpiWay Ways::start(MpiUse use, const Type& type, Count count, int to, Types& types) {
+  return learn({.use = use, .piece = type.piece(count), .to = to}, types);
+}
+
+Ways::OneWay Ways::try_collective(MpiUse use, const Type* seen, Count count, Types& types) {
+  if (seen == nullptr || count <= 0 || seen->contiguous(count) || !guide::mpi_way_serves(MpiWay::packed, use)) return {};
+  const std::int64_t bytes = seen->bytes(count);
+  if (bytes <= 0 || asks(use, bytes) || rests()) return {};
+  constexpr unsigned ways = 1U << static_cast<unsigned>(MpiWay::host) | 1U << static_cast<unsigned>(MpiWay::packed);
+  const MpiWay way = learn({.use = use, .piece = seen->piece(count), .to = -1, .ways = ways}, types);
+  forced_.store(static_cast<int>(way), std::memory_order_relaxed);
+  return OneWay(*this);
+}
+
+void Ways::save() const {
+  if (learner_ == nullptr || learned_file_.empty() || learner_->learned().empty()) return;
+  const base::Result<void> kept = guide::merge_mpi_learned(learned_file_, learner_->learned());
+  if (!kept) base::log(base::Level::warn, "what was learned is lost: " + kept.error().message);
+}
+
+std::string Ways::describe_learning() const { return learner_ != nullptr ? learner_->describe() : std::string(); }
 
 // Where blocks of some kind are offered. All orders of magnitude from the last one on are alike, unless a length is
 // forced.

@@ -1,15 +1,18 @@
 // ways: which way data with gaps takes between two ranks of this node: the guide's choice (lacuna/guide/mpi_ways.hpp),
-// or what the user forces. It hides where the times come from.
+// what the user forces, or what is tried to learn (LACUNA_LEARN). It hides where the times come from.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <bit>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
+#include "lacuna/guide/mpi_learner.hpp"
 #include "lacuna/guide/mpi_ways.hpp"
 #include "lacuna/mpi/types/types.hpp"
 
@@ -64,6 +67,42 @@ class Ways {
       return !seen->contiguous(count) && forced_way(forced, use, seen->bytes(count)) == MpiWay::host;
     return seen->way(use, count, among) == MpiWay::host;
   }
+  /// A transfer of this rank. True: it goes as chosen. Else start() or try_collective() says how it goes: of a job that
+  /// learns, now and then.
+  [[nodiscard]] bool rests() { return learner_ == nullptr || forces() || learner_->rests(); }
+  /// A message to a rank of this node. What is learned by it, types forget what they remember of.
+  [[nodiscard]] MpiWay start(MpiUse use, const Type& type, Count count, int to, Types& types);
+  /// A blocking collective that this rank packs alone, or not, and in which each rank waits for others: for its length
+  /// one way holds.
+  class OneWay {
+   public:
+    OneWay() = default;
+    OneWay(OneWay&& other) noexcept : ways_(std::exchange(other.ways_, nullptr)) {}
+    OneWay(const OneWay&) = delete;
+    OneWay& operator=(const OneWay&) = delete;
+    OneWay& operator=(OneWay&&) = delete;
+    ~OneWay() {
+      if (ways_ != nullptr) ways_->forced_.store(kNone, std::memory_order_relaxed);
+    }
+
+   private:
+    friend class Ways;
+    explicit OneWay(Ways& ways) : ways_(&ways) {}
+    Ways* ways_ = nullptr;
+  };
+  [[nodiscard]] OneWay try_collective(MpiUse use, const Type* seen, Count count, Types& types);
+  /// A receive has begun. The next call that waits may then wait for another rank,
+  void receives() {
+    if (learner_ != nullptr) some_received_ = true;
+  }
+  /// and so end a round of what is tried.
+  void waited() {
+    if (learner_ != nullptr && std::exchange(some_received_, false)) learner_->waited();
+  }
+  /// Keeps what was learned for other programs.
+  void save() const;
+  /// A line for people; empty: the job does not learn.
+  [[nodiscard]] std::string describe_learning() const;
   /// The best of the other ways, and its expected nanoseconds; nothing: there is none.
   [[nodiscard]] std::optional<std::pair<MpiWay, double>> best_beside(MpiUse use, MpiWay way, const Type& type, Count count) const;
   /// Expected nanoseconds; nothing: the way is none for that use.
@@ -81,8 +120,14 @@ class Ways {
   [[nodiscard]] static unsigned bits(std::int64_t bytes) {
     return static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(bytes)));
   }
+  [[nodiscard]] bool forces() const { return forced_.load(std::memory_order_relaxed) != kNone || offered_from_ > 0; }
   [[nodiscard]] MpiWay forced_way(int forced, MpiUse use, std::int64_t bytes) const;
+  void learn_by_environment(Library library, std::string_view version);
+  [[nodiscard]] MpiWay learn(const guide::MpiLearner::Transfer& transfer, Types& types);
   guide::MpiPrices prices_;
+  std::unique_ptr<guide::MpiLearner> learner_;  // null: nothing is tried
+  std::string learned_file_;                    // where it is kept; empty: nowhere
+  bool some_received_ = false;
   std::atomic<int> forced_{kNone};
   std::atomic<int> measured_{kNone};  // forced while the program runs
   Asked asked_{};

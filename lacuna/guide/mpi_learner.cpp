@@ -1,0 +1,56 @@
+#include "lacuna/guide/mpi_learner.hpp"
+
+#include <fmt/format.h>
+
+namespace lacuna::guide {
+
+// Whether something was learned. A round without a wait says nothing: the sender runs ahead. Nor will later ones of
+// such a program.
+bool MpiLearner::end_round(MpiPrices& prices, std::int64_t now) {
+  const Round round = std::exchange(round_, {});
+  if (waits_ == round.waits) {
+    contests_.give_up(decltype(contests_)::kRests);
+    return false;
+  }
+  const auto decided = contests_.took(round.number, static_cast<double>(now - round.began));
+  if (!decided) return false;
+  const Subject& subject = contests_.subject(decided->at);
+  const MpiLearned found{.version = version_,
+                         .use = subject.use,
+                         .piece = subject.piece,
+                         .first = decided->best,
+                         .second = decided->other,
+                         .log_ratio = decided->log_ratio,
+                         .samples = decided->samples};
+  std::erase_if(learned_, [&](const MpiLearned& old) { return old.same(found); });
+  learned_.push_back(found);
+  if (options_.learning == Learning::on) prices.learn(found);
+  return options_.learning == Learning::on;
+}
+
+MpiLearner::Started MpiLearner::start(MpiPrices& prices, const Transfer& transfer, std::int64_t now) {
+  const bool ends = round_.number != 0 && transfer == round_.of;
+  const bool learned = ends && end_round(prices, now);
+  const MpiWay chosen = prices.choose(transfer.use, transfer.piece, transfer.ways);
+  const double ns = prices.ns(transfer.use, chosen, transfer.piece).value_or(0);
+  // The time from trial to trial varies, so what begins one stands for those between.
+  all_ns_ += ns * static_cast<double>(contests_.transfers() - std::exchange(counted_, contests_.transfers()));
+  if (transfer.piece.bytes < MpiPrices::kLeastBytes || ns == 0) return {.way = chosen, .learned = learned};
+  const auto beside = [&](std::span<const MpiWay> ways) -> std::optional<Contests<Subject, MpiWay>::Beside> {
+    const std::optional<MpiWay> other = prices.best_beside(ways, transfer.use, transfer.piece, transfer.ways);
+    if (!other) return std::nullopt;
+    return {{.way = *other, .ns = prices.ns(transfer.use, *other, transfer.piece).value_or(0)}};
+  };
+  const Subject subject{.use = transfer.use, .piece = transfer.piece};
+  const auto trial = contests_.next(subject, chosen, ns, all_ns_, beside);
+  if (!trial) return {.way = chosen, .learned = learned};
+  round_ = {.number = trial->number, .of = transfer, .began = now, .waits = waits_};
+  return {.way = trial->way, .learned = learned};
+}
+
+std::string MpiLearner::describe() const {
+  return fmt::format("learning: {} of {} transfers went another way; {} comparisons decided, {} for the other way", contests_.tried(),
+                     contests_.transfers(), contests_.settled(), contests_.better());
+}
+
+}  // namespace lacuna::guide
