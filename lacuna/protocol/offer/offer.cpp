@@ -57,7 +57,7 @@ Result<RingHold> Offers::ring_for(Peer& peer, const Layout& layout, Behind behin
   const std::int64_t bytes = layout.size();
   const bool whole = behind != Behind::no;
   StreamRings& rings = peer.streams.rings;
-  StreamRing* ring = LACUNA_TRY(rings.take(local_.pool, bytes, true, transit_for(peer, layout, behind)));
+  StreamRing* ring = LACUNA_TRY(rings.take(local_.pool, bytes, true, transit_for(peer, layout, behind), !whole));
   if (ring == nullptr)
     ring = LACUNA_TRY(rings.take_extra(local_.pool, whole ? bytes : std::min<std::int64_t>(bytes, local_.pool.long_ring())));
   if (ring != nullptr) return RingHold(*ring);
@@ -68,7 +68,7 @@ Result<RingHold> Offers::ring_for(Peer& peer, const Layout& layout, Behind behin
 // Rings for all of it, so that leave() needs no memory.
 Result<std::vector<RingHold>> Offers::rings_for_rest(Peer& peer, const OutStream& out, std::int64_t bytes) {
   std::vector<RingHold> rest;
-  for (std::int64_t room = out.room(); room < bytes; room += rest.back().bytes()) {
+  for (std::int64_t room = out.room(); room < bytes; room += rest.back().room()) {
     StreamRing* const ring = LACUNA_TRY(peer.streams.rings.take_extra(local_.pool, out.ring_bytes_for(bytes - room)));
     if (ring == nullptr) {
       ++local_.statistics.shared.refused;

@@ -18,8 +18,10 @@ constexpr std::uint64_t kTellings = 4;
 
 void SeenRings::look(const RingMemory& ring, std::uint32_t bytes) {
   const auto seen = seen_.find(&ring);
-  if (seen != seen_.end() && seen->second >= bytes) return;
-  base::populate(&ring, sizeof ring + bytes, false);
+  const std::size_t before = seen != seen_.end() ? sizeof ring + seen->second : 0;
+  const std::size_t now = sizeof ring + bytes;
+  if (before >= now) return;
+  base::populate(reinterpret_cast<const std::byte*>(&ring) + before, now - before, false);
   if (seen_.size() >= kMost) seen_.clear();
   seen_[&ring] = bytes;
 }

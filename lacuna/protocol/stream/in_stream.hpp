@@ -11,7 +11,7 @@ namespace lacuna::protocol {
 /// The rings of a peer that this end has used before.
 class SeenRings {
  public:
-  /// Has the pages of a new ring mapped at once.
+  /// Has the pages of a new ring, and those that have come to one, mapped at once.
   void look(const RingMemory& ring, std::uint32_t bytes);
 
  private:

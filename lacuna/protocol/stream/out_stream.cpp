@@ -29,8 +29,8 @@ OutStream::OutStream(StreamRing& ring, const Stores& stores, std::int64_t bytes)
     : ring_(&ring), bytes_(bytes), chunk_(chunk_of(bytes, stores.caching())) {
   // Both ends shall have chunks to work at.
   const bool narrow = ring.transit == Transit::narrow;
-  if (narrow || std::cmp_greater(bytes, ring.bytes))
-    chunk_ = std::min<std::uint32_t>(chunk_, std::max<std::uint32_t>(ring.ring_bytes() / kFewestChunks, kLeastChunk));
+  if (narrow || std::cmp_greater(bytes, ring.ring_bytes()))
+    chunk_ = std::min<std::uint32_t>(chunk_, std::max<std::uint32_t>(std::bit_floor(ring.ring_bytes() / kFewestChunks), kLeastChunk));
   begin(ring);
 }
 

@@ -46,9 +46,9 @@ class OutStream {
   void move_to(StreamRing& ring);
   /// Offers a direct copy; nothing is packed yet. `patient`: the offer stands until it is withdrawn.
   void offer_directly(const DirectEnd& own, bool patient);
-  [[nodiscard]] std::span<std::byte> own_wire() { return ring_->memory->senders_half(ring_->bytes); }
+  [[nodiscard]] std::span<std::byte> own_wire() { return ring_->memory->senders_half(ring_->part); }
   [[nodiscard]] std::span<const std::byte> other_wire(const DirectEnd& said) const {
-    return ring_->memory->receivers_half(ring_->bytes, said.wire);
+    return ring_->memory->receivers_half(ring_->part, said.wire);
   }
   /// Whether the offer stands, or was taken.
   [[nodiscard]] bool direct() const { return ring_->transit == Transit::direct; }

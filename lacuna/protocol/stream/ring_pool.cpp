@@ -15,9 +15,10 @@ constexpr std::int64_t kSlab = 1 << 20;         // bytes of each request to the 
 constexpr std::int64_t kSlabs = 32;             // or a part of the pool
 constexpr std::int64_t kFloor = 4 << 20;        // bytes that stay while idle
 constexpr std::int64_t kIdle = 1'000'000'000;   // ns, or up to twice as long, after which others go back
+constexpr std::int64_t kLeastStep = 16 << 10;   // bytes that get pages at once, of short messages: their longest chunk
 constexpr std::size_t kLooks = 16;              // at rings whose receivers may not have emptied them yet
 
-std::int64_t size_of(std::uint32_t bytes) { return static_cast<std::int64_t>(sizeof(RingMemory)) + bytes; }
+std::int64_t size_of(std::int64_t bytes) { return static_cast<std::int64_t>(sizeof(RingMemory)) + bytes; }
 
 // A part of what is left, in powers of two.
 std::uint32_t part_of(std::int64_t left, std::int64_t least, std::int64_t most) {
@@ -60,13 +61,19 @@ void RingPool::take_from_owner(LentRing& ring) {
   ring.owner = nullptr;
 }
 
-void RingPool::use(LentRing& ring) {
+void RingPool::use(LentRing& ring, std::int64_t extent) {
   ring.take();
-  if (!std::exchange(ring.populated, true)) {
-    base::populate(ring.memory, static_cast<std::size_t>(size_of(ring.bytes)), true);
-    const std::int64_t resident = resident_.fetch_add(ring.bytes) + ring.bytes;
+  const std::uint32_t before = ring.extent.load(std::memory_order_relaxed);
+  const std::int64_t step = extent < StreamRings::kStep ? kLeastStep : StreamRings::kStep;
+  const std::int64_t now = std::clamp<std::int64_t>((extent + step - 1) / step * step, before, ring.bytes);
+  if (now > before) {
+    const std::size_t at = before > 0 ? sizeof(RingMemory) + before : 0;
+    base::populate(reinterpret_cast<std::byte*>(ring.memory) + at, static_cast<std::size_t>(size_of(now)) - at, true);
+    ring.extent.store(static_cast<std::uint32_t>(now), std::memory_order_relaxed);
+    const std::int64_t resident = resident_.fetch_add(now - before) + now - before;
     if (resident > kFloor && idle_thread_ != nullptr) idle_thread_->wake();
   }
+  ring.part = static_cast<std::uint32_t>(now);
   ring.transit = Transit::wide;
   ring.used = ++taken_;
 }
@@ -96,7 +103,7 @@ LentRing* RingPool::oldest(const StreamRings& but, std::uint32_t bytes, bool mat
   return found;
 }
 
-Result<StreamRing*> RingPool::lend(StreamRings& to, std::uint32_t bytes, LentRing** kept_at, bool matched) {
+Result<StreamRing*> RingPool::lend(StreamRings& to, std::uint32_t bytes, LentRing** kept_at, bool matched, std::int64_t extent) {
   const std::int64_t bound = bound_ - (matched ? 0 : held_back_);
   const std::int64_t more = slab_bytes(bytes);
   const bool within = count_.bytes <= bound;  // else of what is held back: that does not become idle for all
@@ -113,7 +120,7 @@ Result<StreamRing*> RingPool::lend(StreamRings& to, std::uint32_t bytes, LentRin
     if (++to.kept_rings == 1) ++owners_;
     ring->kept_at = kept_at;
   }
-  use(*ring);
+  use(*ring, extent);
   return ring;
 }
 
@@ -143,7 +150,7 @@ RingPool::Slabs::iterator RingPool::give_back(Slabs::iterator slab) {
   const std::scoped_lock lock(slabs_mutex_);
   for (LentRing& ring : slab->rings) {
     take_from_owner(ring);
-    if (ring.populated) resident_.fetch_sub(ring.bytes);
+    resident_.fetch_sub(ring.extent.load(std::memory_order_relaxed));
   }
   std::erase_if(unkept_[slab->rings.front().bytes],
                 [&](const LentRing* ring) { return ring >= slab->rings.data() && ring <= &slab->rings.back(); });
@@ -186,10 +193,11 @@ bool RingPool::look_at_idle() {
   for (Slab& slab : slabs_) {
     for (LentRing& ring : slab.rings) {
       if (!ring.take_idle()) continue;
-      const bool idle = std::exchange(ring.used_then, ring.used) == ring.used && ring.populated && ring.empty();
+      const std::uint32_t extent = ring.extent.load(std::memory_order_relaxed);
+      const bool idle = std::exchange(ring.used_then, ring.used) == ring.used && extent > 0 && ring.empty();
       if (idle && resident() > kFloor && base::discard(ring.memory->data(), ring.bytes)) {
-        ring.populated = false;
-        resident_.fetch_sub(ring.bytes);
+        ring.extent.store(0, std::memory_order_relaxed);
+        resident_.fetch_sub(extent);
       }
       ring.give_back();
     }

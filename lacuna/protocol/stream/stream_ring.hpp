@@ -67,10 +67,11 @@ struct StreamRing {
   static constexpr std::uint32_t kNarrowBytes = guide::usual::kNarrowBytes;
   RingMemory* memory = nullptr;
   std::uint32_t bytes = 0;
+  std::uint32_t part = 0;           ///< of them, from the first on, that the message goes round
   Transit transit = Transit::wide;  ///< of the message that is in it
   std::uint32_t rkey = 0;
   std::uint32_t at = 0;  ///< behind what was packed last
-  [[nodiscard]] std::uint32_t ring_bytes() const { return transit == Transit::narrow ? std::min(kNarrowBytes, bytes) : bytes; }
+  [[nodiscard]] std::uint32_t ring_bytes() const { return transit == Transit::narrow ? std::min(kNarrowBytes, part) : part; }
   [[nodiscard]] bool empty() const {
     return memory->emptied.load(std::memory_order_acquire) == memory->filled.load(std::memory_order_relaxed);
   }
@@ -107,7 +108,7 @@ class RingHold {
   ~RingHold() {
     if (ring_ != nullptr) ring_->give_back();
   }
-  [[nodiscard]] std::uint32_t bytes() const { return ring_->bytes; }
+  [[nodiscard]] std::uint32_t room() const { return ring_->ring_bytes(); }
   [[nodiscard]] StreamRing& ring() const { return *ring_; }
   [[nodiscard]] StreamRing& use() { return *std::exchange(ring_, nullptr); }
 

@@ -326,7 +326,7 @@ take turns, and what arrives is verified in the first and in the last one. Besid
 
 Then programs, compiled with each MPI's wrapper and run with and without the library by turns: collectives of 2, 4
 and 8 ranks, a halo exchange with subarrays in C and Fortran, the transpose of an FFT by alltoallw, an irregular
-gather with indexed blocks; each by datatype and packed by hand, verified. They are in examples/mini.
+gather with indexed blocks; each by datatype and packed by hand, verified (examples/mini); then jobs of many ranks.
 
 With --random N also N datatypes that are drawn by a seed, each through MPI_Send, MPI_Isend and thirteen collectives,
 by the library's calls and the MPI's own by turns in one job.
@@ -379,7 +379,7 @@ def mpi(
     from lacuna.bench.mpi.client import find_bench
     from lacuna.bench.mpi.command import FULL_RANDOM, QUICK_RANDOM, QUICK_SECONDS, SECONDS, MpiRace, variables
     from lacuna.bench.mpi.page import MpiPresentation
-    from lacuna.bench.mpi.programs import planned
+    from lacuna.bench.mpi.programs import MANY, QUICK_MANY, planned, planned_many
     from lacuna.bench.mpi.rows import MpiRun
 
     deadline = clock.now() + (budget or (QUICK_SECONDS if quick else SECONDS))
@@ -390,11 +390,11 @@ def mpi(
     options = {"quick": quick, "only": only, "forced": forced, "no_programs": not programs, "two_hosts": two_hosts}
     options |= {"random": random, "seed": seed} if random else {}
     result = begun(MpiRun, command_line("bench mpi", found, **options, budget=budget))
-    result.variables = variables()
-    result.seed = seed
+    result.variables, result.seed = variables(), seed
     drawn = random_types.planned(random, seed, QUICK_RANDOM if quick else FULL_RANDOM, only)
     tasks = planned(inter_node=two_hosts, pattern=only) if programs else []
-    delivery.run(MpiPresentation(result), MpiRace(result, quick, only, forced, tasks, drawn, found, deadline))
+    many = planned_many(QUICK_MANY if quick else MANY, only) if programs else []
+    delivery.run(MpiPresentation(result), MpiRace(result, quick, only, forced, tasks, many, drawn, found, deadline))
 
 
 _RANKS_HELP = """Measure jobs of many ranks on this machine, with Lacuna preloaded and without.

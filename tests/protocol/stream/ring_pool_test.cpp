@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <bit>
+#include <random>
 #include <set>
 #include <thread>
 
+#include "lacuna/protocol/stream/out_stream.hpp"
 #include "lacuna/protocol/stream/stream_rings.hpp"
 #include "tests/support/patience.hpp"
 #include "tests/support/random_layout.hpp"
@@ -58,11 +61,11 @@ TEST(RingPool, HoldsMemoryBackForMatchedMessages) {
   Pool at;
   while (at.take(at.a, false) != nullptr || at.take(at.b, false) != nullptr || at.take(at.c, false) != nullptr) {
   }
-  while (support::value(at.pool.lend(at.a, at.pool.usual_ring(), nullptr, false)) != nullptr) {
+  while (support::value(at.pool.lend(at.a, at.pool.usual_ring(), nullptr, false, 1000)) != nullptr) {
   }
   EXPECT_NE(at.take(at.a, true), nullptr);
   EXPECT_NE(at.take(at.b, true), nullptr);
-  EXPECT_EQ(support::value(at.pool.lend(at.c, at.pool.usual_ring(), nullptr, false)), nullptr);
+  EXPECT_EQ(support::value(at.pool.lend(at.c, at.pool.usual_ring(), nullptr, false, 1000)), nullptr);
 }
 
 TEST(RingPool, TakesOnlyEmptyRingsFromOtherPeers) {
@@ -85,17 +88,80 @@ TEST(RingPool, TakesOnlyEmptyRingsFromOtherPeers) {
   EXPECT_EQ(at.take(at.a), nullptr);
 }
 
+// Once what was sent has paid for their pages.
 TEST(RingPool, GivesAPeerItsOwnRingsInTurn) {
   Pool at(64 << 20);
-  StreamRing* const first = at.take(at.a);
-  Pool::done(*first);
-  std::set<StreamRing*> rings{first};
-  for (int i = 0; i < 40; ++i) {
-    StreamRing* const ring = at.take(i % 2 == 0 ? at.b : at.a);
-    if (i % 2 == 1) rings.insert(ring);
+  const auto rings_of = [&](int messages) {
+    std::set<StreamRing*> rings;
+    for (int i = 0; i < messages; ++i) {
+      StreamRing* const ring = support::value((i % 2 == 0 ? at.b : at.a).take(at.pool, 300'000, true, Transit::wide));
+      if (i % 2 == 1) rings.insert(ring);
+      Pool::done(*ring);
+    }
+    return rings.size();
+  };
+  EXPECT_EQ(rings_of(8), 1u);
+  rings_of(400);
+  EXPECT_EQ(rings_of(40), StreamRings::kKept - 1);
+  EXPECT_LE(at.pool.resident(), std::int64_t{2 * (StreamRings::kKept - 1)} * StreamRings::kBytes);
+}
+
+// A message that waits needs pages for all of it, one whose receiver keeps pace those of a part, which become more.
+TEST(RingPool, GivesPagesToWhatIsSent) {
+  Pool at(64 << 20);
+  constexpr std::int64_t kMessage = 256 << 10;
+  const auto take = [&](StreamRings& of, bool keeps_pace) {
+    StreamRing& ring = *support::value(of.take(at.pool, kMessage, true, Transit::wide, keeps_pace));
+    EXPECT_LE(ring.ring_bytes(), static_cast<LentRing&>(ring).extent);
+    Pool::done(ring);
+    return ring.ring_bytes();
+  };
+  EXPECT_EQ(take(at.a, true), StreamRings::kStep);
+  EXPECT_EQ(at.pool.resident(), StreamRings::kStep);
+  EXPECT_EQ(take(at.b, false), kMessage);
+  std::uint32_t part = 0;
+  for (int i = 0; i < 20; ++i) {
+    const std::uint32_t now = take(at.a, true);
+    EXPECT_GE(now, std::min<std::uint32_t>(part, kMessage));
+    EXPECT_LE(now, part + 2 * StreamRings::kStep);
+    part = now;
+  }
+  EXPECT_GE(part, kMessage);
+  EXPECT_LE(at.pool.resident(), 2 * std::int64_t{StreamRings::kBytes});
+}
+
+// Rings that a peer does without are the other peers' where memory is scarce.
+TEST(RingPool, TakesNoFurtherRingsWhereMemoryIsScarce) {
+  Pool at;
+  while (at.extra(at.b, 100'000) != nullptr && at.pool.roomy()) {
+  }
+  for (int i = 0; i < 3000; ++i) Pool::done(*at.take(at.a));
+  EXPECT_EQ(at.a.kept_rings, 1);
+}
+
+// Of messages of any lengths each goes round a part that has pages, of a whole number of its chunks, and with room for
+// all of it if it waits.
+TEST(RingPool, HasPagesAndWholeChunksForEachMessage) {
+  Pool at(8 << 20);
+  std::mt19937 random(5);
+  protocol::Stores stores;
+  std::vector<StreamRings> peers(12);
+  for (int i = 0; i < 4000; ++i) {
+    const std::int64_t bytes = std::int64_t{1} << (random() % 22) | static_cast<std::int64_t>(random() % 5000);
+    const bool keeps_pace = random() % 2 == 0;
+    const auto transit = static_cast<Transit>(random() % 2);
+    StreamRing* const ring = support::value(peers.at(random() % peers.size()).take(at.pool, bytes, true, transit, keeps_pace));
+    if (ring == nullptr) continue;
+    const protocol::OutStream stream(*ring, stores, bytes);
+    const protocol::RingDescriptor said = stream.describe(0);
+    EXPECT_EQ(said.pages * protocol::kPage % (said.lines * protocol::kLine), 0u) << bytes;
+    EXPECT_TRUE(std::has_single_bit(said.lines)) << bytes;
+    EXPECT_LE(ring->part, static_cast<LentRing*>(ring)->extent) << bytes;
+    if (!keeps_pace && transit == Transit::wide) {
+      EXPECT_GE(ring->part, std::min<std::int64_t>(bytes, ring->bytes)) << bytes;
+    }
     Pool::done(*ring);
   }
-  EXPECT_EQ(rings.size(), StreamRings::kKept - 1);
 }
 
 TEST(RingPool, HasShorterRingsAsItFills) {

@@ -21,7 +21,7 @@ class Pair {
  public:
   Pair() {
     place_.memory = memory_.get();
-    place_.bytes = StreamRings::kBytes;
+    place_.bytes = place_.part = StreamRings::kBytes;
   }
   // One message, and how it went; what it takes, in ns.
   struct Message {

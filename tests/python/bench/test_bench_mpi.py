@@ -317,3 +317,10 @@ def test_a_wrong_byte_in_the_data_or_in_a_gap_is_found(
     assert done.exit_code == 1, done.output
     errors = json.loads((tmp_path / "m.json").read_text())["errors"]
     assert errors == [f"openmpi4: NAS_LU_y 33x33: plain: {contender} moved wrong bytes to rank 0"]
+
+
+def test_jobs_of_many_real_ranks(tmp_path: Path) -> None:
+    done = invoke("--quick", "--only", "many ranks: 16", "--json", str(tmp_path / "m.json"), debian())
+    assert done.exit_code == 0, done.output
+    rows = json.loads((tmp_path / "m.json").read_text())["ranks"]
+    assert [(row["mpi"], row["ranks"]) for row in rows] == [("openmpi4", 16)]

@@ -25,10 +25,14 @@ from lacuna.bench.mpi.rows import (
     name_of,
     rows_from,
 )
+from lacuna.bench.ranks.rows import RanksRow
 from lacuna.bench.result import Mpi
 from lacuna.medians import median_of
 
 pytestmark = pytest.mark.check
+
+TIMES = ("init_s", "alltoallw_s", "isend_s", "dissemination_s", "comm_dup_s", "finalize_s")
+MEMORY = ("shared_after_exchange_kib", "shared_after_idle_kib")
 
 
 def row(
@@ -68,6 +72,17 @@ def result(*rows: MpiRow) -> MpiRun:
         Mpi(name, f"{name}-called", f"MPI {name} 1.0", "shm", "lib.so") for name in dict.fromkeys(r.mpi for r in rows)
     ]
     return MpiRun("0.1.0", "now", "lacuna bench mpi", {"cpu": "a CPU <1>"}, "AVX2", "GCC 12", mpis, rows=list(rows))
+
+
+def test_the_summary_has_the_worst_of_many_ranks(tmp_path: Path) -> None:
+    run = replace(result(row()), rows=[])
+    plain, slower = (dict.fromkeys((*TIMES, *MEMORY), value) for value in (2.0, 3.0))
+    run.ranks = [RanksRow("a", 16, 64, 1, plain, slower), RanksRow("a", 64, 64, 1, plain, {**plain, "isend_s": 8.0})]
+    figures = run.summary()["a"]
+    assert (figures["ranks_init_worst"], figures["ranks_isend_worst"]) == (1.5, 4)
+    assert not any(name.startswith("ranks_") for name in result(row()).summary()["a"])
+    MpiPresentation(run).write(tmp_path)
+    assert "Many ranks: every row" in (tmp_path / "mpi.html").read_text()
 
 
 def test_the_summary_is_of_datatypes_with_lacuna() -> None:

@@ -155,3 +155,9 @@ def test_the_command_writes_rows_and_a_picture(tmp_path: Path) -> None:
     assert data["summary"]["openmpi4"]["applications_2_ranks_vs_hand_geomean"] > 0
     assert (tmp_path / "mpi-programs.png").stat().st_size > 5_000
     assert "gather, 64 cells" in (tmp_path / "mpi.html").read_text()
+
+
+def test_many_ranks_are_chosen_by_name() -> None:
+    assert programs.planned_many(programs.MANY) == [16, 64]
+    assert programs.planned_many(programs.MANY, "RANKS: 64") == [64]
+    assert programs.planned_many(programs.MANY, "collectives") == []

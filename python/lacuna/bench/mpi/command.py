@@ -17,11 +17,14 @@ from rich.console import Console
 from lacuna import clock
 from lacuna.bench.mpi import programs, random_types
 from lacuna.bench.mpi.client import Effort, MpiBench
-from lacuna.bench.mpi.programs import Programs, Task
+from lacuna.bench.mpi.programs import Programs, Task, many_name
 from lacuna.bench.mpi.random_types import RandomTypes
 from lacuna.bench.mpi.rows import COMMIT, LATENCY, MpiRun, cost_of, forced_from, name_of, rows_from
 from lacuna.bench.race import chosen_cases, race_in_time, start_all
-from lacuna.mpi.installations import MpiInstallation
+from lacuna.bench.ranks.command import RanksJob, built
+from lacuna.mpi.applications import MissingError
+from lacuna.mpi.installations import MpiInstallation, MpiInstallationError
+from lacuna.mpi.interposer import MpiError
 from lacuna.mpi.two_hosts import HostsError
 from lacuna.mpi.two_hosts import two_hosts as two_hosts_here
 
@@ -42,6 +45,8 @@ _COMMIT_NAME = f"commit of {_COMMIT_BLOCKS} blocks"
 
 
 _QUICK, _FULL = Effort(100, 9), Effort(600, 21)
+_QUICK_MANY, _FULL_MANY = (1, 3), (3, 5)
+"""Runs of each kind of a job of many ranks, and rounds of each exchange."""
 QUICK_RANDOM, FULL_RANDOM = 5.0, 40.0
 """Milliseconds of each exchange of a random type."""
 _QUICK_LATENCY, _FULL_LATENCY = Effort(0, 300), Effort(0, 600, 600)
@@ -62,6 +67,8 @@ class MpiRace:
     only: str
     forced: bool
     tasks: Sequence[Task]
+    many: Sequence[int]
+    """Ranks of jobs."""
     random: Sequence[RandomTypes]
     mpis: Sequence[MpiInstallation]
     deadline: float
@@ -79,6 +86,10 @@ class MpiRace:
             self._programs(
                 console, [t for t in self.tasks if hosts or not t.inter_node], Programs(folder, hosts), folder
             )
+
+    @property
+    def _others(self) -> bool:
+        return bool(self.tasks or self.random or self.many)
 
     def _messages(self, console: Console) -> None:
         result = self.result
@@ -99,9 +110,9 @@ class MpiRace:
             ]
             if self.only.lower() in _COMMIT_NAME:
                 planned.insert(0, (_COMMIT_NAME, self._commit))
-            if not planned and not self.tasks and not self.random:
+            if not planned and not self._others:
                 raise typer.BadParameter(f"no case's name holds {self.only!r}", param_hint="--only")
-            ends = clock.now() + (self.deadline - clock.now()) * (_SHARE if self.tasks or self.random else 1)
+            ends = clock.now() + (self.deadline - clock.now()) * (_SHARE if self._others else 1)
             race_in_time(console, result, benches, planned, ends, "cases")
 
     def _race(self, case: int, of: Mapping[str, Any], mpi: str, bench: MpiBench) -> None:
@@ -140,7 +151,18 @@ class MpiRace:
             else:
                 self.result.left_out.append(f"{name}: {job.name}")
 
+        def run_many(ranks: int, name: str, mpi: MpiInstallation) -> None:
+            if not going():
+                self.result.left_out.append(f"{name}: {many_name(ranks)}")
+                return
+            try:
+                job = RanksJob(name, built(mpi, folder), ranks)
+                self.result.ranks.append(job.race(*(_QUICK_MANY if self.quick else _FULL_MANY)))
+            except (MpiInstallationError, MpiError) as e:
+                raise MissingError(str(e)) from e
+
         if mpis:
             planned = [(job.name, partial(run_random, job)) for job in self.random]
             planned += [(task.name, partial(run, task)) for task in tasks]
+            planned += [(many_name(ranks), partial(run_many, ranks)) for ranks in self.many]
             race_in_time(console, self.result, mpis, planned, self.deadline, "programs")

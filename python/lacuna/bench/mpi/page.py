@@ -8,6 +8,7 @@ from lacuna.bench.mpi.program_rows import ProgramRow
 from lacuna.bench.mpi.random_types import RandomRow
 from lacuna.bench.mpi.rows import ForcedRow, MpiRow, MpiRun
 from lacuna.bench.presentation import Picture, Presentation, table_of
+from lacuna.bench.ranks import page as ranks_page
 from lacuna.report.html import Raw, code, section
 from lacuna.report.row_tables import RowTable
 from lacuna.units import bytes_text, us_text
@@ -127,12 +128,15 @@ class MpiPresentation(Presentation[MpiRun]):
         random = sorted(self.result.random, key=lambda r: -r.ratio_vs_host_low)[:_WORST]
         yield "Where it is slowest with random types", table_of(_RANDOM, random, 3)
         yield "Programs", table_of(_PROGRAM, self.result.programs, 2)
+        yield "Many ranks", table_of(ranks_page.COLUMNS, self.result.ranks)
 
     def remarks(self) -> Iterator[str]:
         if self.result.programs:
             yield _PROGRAMS
         if self.result.random:
             yield _RANDOM_TYPES
+        if self.result.ranks:
+            yield ranks_page.MEANINGS
 
     def pictures(self) -> Iterator[Picture]:
         from lacuna.bench.mpi.picture import programs, ratios
@@ -144,6 +148,7 @@ class MpiPresentation(Presentation[MpiRun]):
     def tables(self) -> Iterator[tuple[str, str, RowTable]]:
         yield "Programs: every row", "", table_of(_PROGRAM, self.result.programs, 2)
         yield "Datatypes: every row", "", self._datatypes(self.result.judged())
+        yield "Many ranks: every row", ranks_page.MEANINGS, table_of(ranks_page.COLUMNS, self.result.ranks)
         yield "Random types: every row", _RANDOM_TYPES, table_of(_RANDOM, self.result.random, 3)
         yield "Against what can be forced", "", table_of(_FORCED, self.result.forced, 3)
         yield "DDTBench: every method", _METHODS, table_of(_METHOD, self.result.rows, 4)

@@ -20,6 +20,9 @@ from lacuna.mpi.two_hosts import Hosts
 RANKS = (2, 4, 8)
 """Of the collectives."""
 
+MANY, QUICK_MANY = (16, 64), (16,)
+"""Ranks of the jobs of many, as `lacuna bench ranks` runs them."""
+
 _RUN_SECONDS = 100.0
 """More ranks than CPUs take turns by the scheduler's clock in MPIs that never yield."""
 
@@ -63,6 +66,15 @@ def planned(*, inter_node: bool, pattern: str = "") -> list[Task]:
     tasks += [Task(program, 4) for program in mini_applications.APPLICATIONS]
     tasks += [Task(mini_applications.COLLECTIVES, ranks) for ranks in RANKS if ranks > 2]
     return [task for task in tasks if pattern.lower() in task.name.lower()]
+
+
+def planned_many(ranks: Sequence[int], pattern: str = "") -> list[int]:
+    """Those whose names hold `pattern`."""
+    return [number for number in ranks if pattern.lower() in many_name(number)]
+
+
+def many_name(ranks: int) -> str:
+    return f"many ranks: {ranks}"
 
 
 class Programs:

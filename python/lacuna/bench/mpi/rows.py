@@ -10,6 +10,7 @@ from typing import Any
 from lacuna.bench.messages.rows import LARGE
 from lacuna.bench.mpi.program_rows import ProgramRow
 from lacuna.bench.mpi.random_types import RandomRow
+from lacuna.bench.ranks.rows import RanksRow
 from lacuna.bench.result import BenchResult, geomean_of, ratio_of, ratios_of, worst_of
 from lacuna.medians import median_of
 from lacuna.split_half import fastest, halves_of, regret
@@ -18,6 +19,9 @@ from lacuna.worker.grouping import grouped
 METHODS = ("manual", "mpi_ddt", "mpi_pack_ddt", "reference")
 """DDTBench's: loops around contiguous messages, the datatype itself, MPI_Pack and MPI_Unpack around them, and as many
 contiguous bytes, neither packed nor unpacked."""
+
+RANKS_FIGURES = ("init", "alltoallw", "isend", "dissemination")
+"""Of jobs of many ranks, what the summary has the worst of."""
 
 LATENCY = "latency_8B"
 COMMIT = "commit_1000_blocks"
@@ -115,6 +119,8 @@ class MpiRun(BenchResult):
     seed: int = 0
     """Of the random types."""
     random: list[RandomRow] = field(default_factory=list)
+    ranks: list[RanksRow] = field(default_factory=list)
+    """Jobs of many ranks, as `lacuna bench ranks` has them."""
 
     def summary(self) -> dict[str, dict[str, Any]]:
         """The figures of each MPI. What was not measured is missing."""
@@ -146,6 +152,9 @@ class MpiRun(BenchResult):
         for group, members in grouped(programs, lambda row: row.group).items():
             found |= geomean_of(f"{group}_vs_hand_geomean", [r.ratio_vs_hand for r in members])
             found |= geomean_of(f"{group}_vs_host_geomean", [r.ratio_vs_host for r in members])
+        many = [r for r in self.ranks if r.mpi == mpi]
+        if many:
+            found |= {f"ranks_{name}_worst": max(r.ratio(f"{name}_s") for r in many) for name in RANKS_FIGURES}
         drawn = [r for r in self.random if r.mpi == mpi]
         found |= geomean_of("random_vs_host_geomean", [r.ratio_vs_host for r in drawn])
         found |= worst_of("random_vs_host_worst", drawn, lambda r: r.ratio_vs_host_low)

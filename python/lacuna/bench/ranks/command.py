@@ -13,12 +13,12 @@ from pathlib import Path
 from rich.console import Console
 
 from lacuna.bench.race import cases_in_time
-from lacuna.bench.ranks.rows import ManyRanks, RanksRun, row_of
+from lacuna.bench.ranks.rows import ManyRanks, RanksRow, RanksRun, row_of
 from lacuna.bench.result import Mpi
 from lacuna.mpi.applications import ApplicationError, Program, by_turns
 from lacuna.mpi.demo import cpu
 from lacuna.mpi.installations import MpiInstallation, MpiInstallationError, shim_source
-from lacuna.mpi.interposer import MpiError, abi_of, name_and_abi, preload_library
+from lacuna.mpi.interposer import MpiError, name_and_abi, preload_library
 from lacuna.mpi.launch import launch
 from lacuna.worker.protocol import SchemaError, read
 
@@ -55,35 +55,38 @@ class RanksRace:
             for job in cases_in_time(console, self.result, jobs, lambda job: job.name, self.deadline, "jobs"):
                 self._run(job)
 
-    def _jobs(self, mpi: MpiInstallation, folder: Path) -> list[_Job]:
+    def _jobs(self, mpi: MpiInstallation, folder: Path) -> list[RanksJob]:
         try:
-            started = launch(mpi)
-            built = folder / f"many-{mpi.name}"
-            source = shim_source("many.c")
-            mpi.compile(source.name, [mpi.mpicc, "-O2", "-std=gnu11", source, "-o", built, "-ldl"], ApplicationError)
-            name = name_and_abi(started.version)[0]
-            preload = str(preload_library(abi_of(started.version)))
+            program = built(mpi, folder)
+            name, abi = name_and_abi(program.started.version)
+            preload = str(preload_library(abi))
         except (MpiInstallationError, MpiError, ApplicationError) as e:
             self.result.errors.append(f"{mpi.name} could not be measured: {e}")
             return []
-        self.result.mpis.append(Mpi(name, mpi.name, started.version, started.transport, preload))
-        return [_Job(name, Program(mpi, "many", built, started), ranks) for ranks in self.ranks]
+        self.result.mpis.append(Mpi(name, mpi.name, program.started.version, program.started.transport, preload))
+        return [RanksJob(name, program, ranks) for ranks in self.ranks]
 
-    def _run(self, job: _Job) -> None:
-        before = shared_kib()
-        runs: dict[bool, list[ManyRanks]] = {False: [], True: []}
+    def _run(self, job: RanksJob) -> None:
         try:
-            for turn in range(self.runs):
-                for preload, run in zip((False, True), by_turns(partial(job.run, self.rounds), turn), strict=True):
-                    runs[preload].append(run)
+            self.result.rows.append(job.race(self.runs, self.rounds))
         except (ApplicationError, MpiError) as e:
             self.result.errors.append(f"{job.name}: {e}")
-            return
-        self.result.rows.append(row_of(job.mpi, runs[False], runs[True], before))
+
+
+def built(mpi: MpiInstallation, folder: Path) -> Program:
+    """many.c under this MPI, compiled into `folder` where it is not there yet. Raises MpiInstallationError,
+    ApplicationError."""
+    file = folder / f"many-{mpi.name}"
+    if not file.exists():
+        source = shim_source("many.c")
+        mpi.compile(source.name, [mpi.mpicc, "-O2", "-std=gnu11", source, "-o", file, "-ldl"], ApplicationError)
+    return Program(mpi, "many", file, launch(mpi))
 
 
 @dataclass(frozen=True)
-class _Job:
+class RanksJob:
+    """A job of so many ranks, which runs without Lacuna and with it."""
+
     mpi: str
     program: Program
     ranks: int
@@ -92,8 +95,18 @@ class _Job:
     def name(self) -> str:
         return f"{self.mpi}: {self.ranks} ranks"
 
+    def race(self, runs: int, rounds: int) -> RanksRow:
+        """So many runs of each kind, by turns. Raises ApplicationError where one did not end, or found a wrong byte;
+        MpiError."""
+        before = shared_kib()
+        found: dict[bool, list[ManyRanks]] = {False: [], True: []}
+        for turn in range(runs):
+            for preload, run in zip((False, True), by_turns(partial(self.run, rounds), turn), strict=True):
+                found[preload].append(run)
+        return row_of(self.mpi, found[False], found[True], before)
+
     def run(self, rounds: int, preload: bool) -> ManyRanks:
-        """Raises ApplicationError where it did not end, or found a wrong byte; MpiError."""
+        """One run; as race()."""
         given = {"bytes": block_of(self.ranks), "rounds": rounds}
         lines = self.program.run(given, ranks=self.ranks, preload=preload, seconds=_SECONDS)
         try:

@@ -9,7 +9,7 @@ from lacuna.bench.ranks.rows import RanksRow, RanksRun
 from lacuna.report.row_tables import RowTable
 from lacuna.units import bytes_text, us_text
 
-_MEANINGS = (
+MEANINGS = (
     "Each rank sends each a block with gaps, by MPI_Alltoallw and by MPI_Isend, and verifies what came. A time is that "
     "of the slowest rank, without Lacuna and with it, the median of runs by turns; a ratio below 1: Lacuna is faster. "
     "Shared: memory that Lacuna adds to what the node's processes share, for each rank, after the exchanges. With more "
@@ -29,7 +29,7 @@ def _ratio(figure: str) -> Callable[[RanksRow], str]:
     return lambda row: f"{row.ratio(figure):.2f}"
 
 
-_COLUMNS: dict[str, Callable[[RanksRow], str]] = {
+COLUMNS: dict[str, Callable[[RanksRow], str]] = {
     "MPI": lambda row: row.mpi,
     "ranks": lambda row: str(row.ranks),
     "block": lambda row: bytes_text(row.bytes),
@@ -51,13 +51,13 @@ class RanksPresentation(Presentation[RanksRun]):
     name = "ranks"
     subject = "Many ranks on one node"
     heading = "Many ranks on one node, with Lacuna and without"
-    meanings = _MEANINGS
+    meanings = MEANINGS
 
     def worst(self) -> Iterator[tuple[str, RowTable]]:
-        yield "Every row", table_of(_COLUMNS, self.result.rows)
+        yield "Every row", table_of(COLUMNS, self.result.rows)
 
     def tables(self) -> Iterator[tuple[str, str, RowTable]]:
-        yield "Every row", "", table_of(_COLUMNS, self.result.rows)
+        yield "Every row", "", table_of(COLUMNS, self.result.rows)
 
     def pictures(self) -> Iterator[Picture]:
         from lacuna.bench.ranks.picture import by_ranks
