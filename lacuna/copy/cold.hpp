@@ -12,8 +12,8 @@ namespace lacuna::copy {
 inline constexpr std::int64_t kAsk = 64 << 10;
 inline constexpr std::int64_t kAskTwice = 256 << 10;
 
-/// Whether a load of this byte does not come from a cache. Costs what the load takes, some 30 ns from a cache and some 300
-/// from memory. Where the CPU has no clock fine enough, false.
+/// Whether a load of this byte does not come from a cache. Costs what the load takes, some 30 ns from a cache and some
+/// 300 from memory. Where the CPU has no clock fine enough, false.
 [[nodiscard]] bool misses(const std::byte* address);
 
 /// Whether `bytes` bytes, of which byte i is at `address(i)`, are in no cache, as one or two of them say. False without

@@ -139,8 +139,8 @@ class CopyPlan final : public layout::Companion {
   mutable std::mutex last_mutex_;
   mutable std::optional<Source> last_;
   std::int64_t at_ = 0;
-  bool streams_ = false;           // some kernel has a form for destinations that are in no cache
-  bool packing_leaves_ = false;    // and then some stores pass the caches by
+  bool streams_ = false;         // some kernel has a form for destinations that are in no cache
+  bool packing_leaves_ = false;  // and then some stores pass the caches by
   bool unpacking_leaves_ = false;
 };
 

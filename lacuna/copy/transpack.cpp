@@ -24,11 +24,7 @@ using Index = std::int64_t;
 class Transpacker {
  public:
   Transpacker(const Layout& src, const Layout& dst, const std::byte* src_base, std::byte* dst_base)
-      : src_(src),
-        dst_(dst),
-        src_base_(src_base),
-        dst_base_(dst_base),
-        stream_(CopyPlan::of(dst).is_cold_at(dst_base, 0, dst.size())) {}
+      : src_(src), dst_(dst), src_base_(src_base), dst_base_(dst_base), stream_(CopyPlan::of(dst).is_cold_at(dst_base, 0, dst.size())) {}
 
   void run() {
     steps(CopyPlan::of(src_).root(), src_base_ + src_.form_offset(), CopyPlan::of(dst_).root(), dst_base_ + dst_.form_offset(), 0);
@@ -59,13 +55,11 @@ class Transpacker {
     }
     // Lists of several arrays that go to, or come from, one contiguous piece each.
     if (s.kind == Kind::sequence && d.kind == Kind::blocks && s.node->starts == d.node->starts) {
-      for (std::size_t i = 0; i < s.children.size(); ++i)
-        pack_one(s.children[i], from + s.node->offsets[i], to + d.node->offsets[i]);
+      for (std::size_t i = 0; i < s.children.size(); ++i) pack_one(s.children[i], from + s.node->offsets[i], to + d.node->offsets[i]);
       return;
     }
     if (s.kind == Kind::blocks && d.kind == Kind::sequence && s.node->starts == d.node->starts) {
-      for (std::size_t i = 0; i < d.children.size(); ++i)
-        unpack_one(d.children[i], to + d.node->offsets[i], from + s.node->offsets[i]);
+      for (std::size_t i = 0; i < d.children.size(); ++i) unpack_one(d.children[i], to + d.node->offsets[i], from + s.node->offsets[i]);
       return;
     }
     if (s.kind == Kind::repeat && d.kind == Kind::repeat && s.count == d.count) {
@@ -73,16 +67,22 @@ class Transpacker {
         steps(s.children[0], from + s.spots.offset(i), d.children[0], to + d.spots.offset(i), position + i * s.children[0].size);
       return;
     }
-    move_strips(src_, src_base_, dst_, dst_base_, position, s.size);
+    // Short parts: to look at both sides' runs takes longer than two copies within the first-level cache.
+    constexpr Index kShort = 4096;
+    if (s.size > kShort) return move_strips(src_, src_base_, dst_, dst_base_, position, s.size);
+    std::array<std::byte, kShort> stage;
+    pack_step(s, from, stage.data(), false);
+    unpack_step(d, to, stage.data(), stream_);
+    leaves_ = leaves_ || stream_;
   }
 
   void pack_one(const Step& step, const std::byte* from, std::byte* to) {
     pack_step(step, from, to, stream_);
-    leaves_ = stream_;
+    leaves_ = leaves_ || stream_;
   }
   void unpack_one(const Step& step, std::byte* to, const std::byte* from) {
     unpack_step(step, to, from, stream_);
-    leaves_ = stream_;
+    leaves_ = leaves_ || stream_;
   }
 
   static bool loops(const Step& step) { return step.node->kind == layout::NodeKind::loop || step.node->loops; }
