@@ -135,8 +135,8 @@ bool is_crossed(const Nest& nest) {
 
 namespace {
 
-// Of a transpose in a cache: elements that tiles move one by one, too, and rows whose lines stay in the first-level cache
-// until the rows that follow have read the rest of each: few of them, whatever their distance, or close ones.
+// Of a transpose in a cache: elements that tiles move one by one, too, and rows whose lines stay in the first-level
+// cache until the rows that follow have read the rest of each: few of them, whatever their distance, or close ones.
 bool rows_suffice(const Nest& nest) {
   constexpr std::int64_t kNotInRegisters = 16, kWays = 8, kClose = 16 << 10, kAtHand = 2 << 20;
   const std::size_t along_to = densest(nest, &Loop::to);
