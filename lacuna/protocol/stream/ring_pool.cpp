@@ -63,11 +63,11 @@ void RingPool::take_from_owner(LentRing& ring) {
 
 void RingPool::use(LentRing& ring, std::int64_t extent) {
   ring.take();
-  const std::uint32_t before = ring.extent.load(std::memory_order_relaxed);
+  const std::int64_t before = ring.extent.load(std::memory_order_relaxed);
   const std::int64_t step = extent < StreamRings::kStep ? kLeastStep : StreamRings::kStep;
   const std::int64_t now = std::clamp<std::int64_t>((extent + step - 1) / step * step, before, ring.bytes);
   if (now > before) {
-    const std::size_t at = before > 0 ? sizeof(RingMemory) + before : 0;
+    const std::size_t at = before > 0 ? sizeof(RingMemory) + static_cast<std::size_t>(before) : 0;
     base::populate(reinterpret_cast<std::byte*>(ring.memory) + at, static_cast<std::size_t>(size_of(now)) - at, true);
     ring.extent.store(static_cast<std::uint32_t>(now), std::memory_order_relaxed);
     const std::int64_t resident = resident_.fetch_add(now - before) + now - before;

@@ -62,7 +62,8 @@ Result<StreamRing*> StreamRings::take_usual(RingPool& pool, const Message& messa
   for (std::size_t k = 1; k <= in_turn; ++k) {
     const std::size_t i = (last_ + k) % in_turn;
     if (i == 0 && !message.matched) continue;
-    if (extent > (kept_.at(i) != nullptr ? kept_.at(i)->extent.load(std::memory_order_relaxed) : 0)) continue;
+    const std::int64_t kept = kept_.at(i) != nullptr ? kept_.at(i)->extent.load(std::memory_order_relaxed) : 0;
+    if (extent > kept) continue;
     StreamRing* const ring = LACUNA_TRY(take_kept(pool, i, message, usual));
     if (ring == nullptr) continue;
     last_ = i;
@@ -76,7 +77,7 @@ Result<void> StreamRings::add_pages(RingPool& pool, Message message, std::uint32
   for (std::size_t i = message.matched ? 0 : 1; i < rings_in_turn(pool); ++i) {
     const LentRing* const kept = kept_.at(i);
     const std::int64_t extent = kept != nullptr ? kept->extent.load(std::memory_order_relaxed) : 0;
-    if (extent >= usual) continue;
+    if (std::cmp_greater_equal(extent, usual)) continue;
     message.extent = extent + message.step;
     StreamRing* const ring = LACUNA_TRY(take_kept(pool, i, message, usual));
     if (ring == nullptr) continue;
