@@ -128,7 +128,9 @@ int Query_thread(int* provided) {
   return kSuccess;
 }
 int Get_library_version(char* version, int* length) {
-  *length = std::snprintf(version, 64, "%s, a fake within one process", me->world->options.open_mpi ? "Open MPI" : "MPICH Version:\t5.0.0");
+  const bool open_mpi = me->world->options.open_mpi;
+  *length = std::snprintf(version, 64, "%s, a fake within one process", open_mpi ? "Open MPI" : "MPICH Version:\t5.0.0");
+  if (open_mpi) ++*length;  // as Open MPI 5 does: the zero, too
   return kSuccess;
 }
 

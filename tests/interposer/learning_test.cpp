@@ -21,6 +21,7 @@ using guide::MpiUse;
 using guide::MpiWay;
 
 constexpr const char* kVersion = "MPICH Version:\t5.0.0, a fake within one process";
+constexpr const char* kVersionOfOpenMpi = "Open MPI, a fake within one process";
 
 class LearningJobs : public testing::Test {
  protected:
@@ -39,9 +40,13 @@ class LearningJobs : public testing::Test {
   LearningJobs& operator=(const LearningJobs&) = delete;
   [[nodiscard]] Options options(bool threads = false) const { return {.threads = threads, .profile = folder_ + "/mpi.json"}; }
   // By which each way takes as long as the others, so that all are worth a trial.
-  void write_profile() const {
-    nlohmann::json profile{{"schema", "lacuna-mpi-ways/2"},    {"library", "mpich"}, {"library_version", kVersion},
-                           {"machine", guide::machine_name()}, {"created", "today"}, {"bytes", guide::kMpiBytes},
+  void write_profile(bool open_mpi = false) const {
+    nlohmann::json profile{{"schema", "lacuna-mpi-ways/2"},
+                           {"library", open_mpi ? "open_mpi" : "mpich"},
+                           {"library_version", open_mpi ? kVersionOfOpenMpi : kVersion},
+                           {"machine", guide::machine_name()},
+                           {"created", "today"},
+                           {"bytes", guide::kMpiBytes},
                            {"runs", guide::kMpiRuns}};
     std::vector<std::int64_t> sheet;
     for (const std::int64_t bytes : guide::kMpiBytes) {
@@ -163,8 +168,7 @@ void expect_chosen(const Options& options, MpiWay expected) {
 }
 
 // What a program found out, the next one follows; from a file that is damaged nothing.
-TEST_F(LearningJobs, FollowWhatOthersLearned) {
-  const Options options = this->options();
+void expect_followed(const Options& options, const char* version) {
   guide::Piece piece;
   MpiWay usual{};
   run_preloaded(options, [&](const Host& mpi, int rank) {
@@ -178,12 +182,21 @@ TEST_F(LearningJobs, FollowWhatOthersLearned) {
   });
   const MpiWay other = usual == MpiWay::packed ? MpiWay::offered : MpiWay::packed;
   const guide::MpiLearned found{
-      .version = kVersion, .use = MpiUse::send, .piece = piece, .first = usual, .second = other, .log_ratio = -0.2, .samples = 8};
+      .version = version, .use = MpiUse::send, .piece = piece, .first = usual, .second = other, .log_ratio = -0.2, .samples = 8};
   const std::string file = guide::learned_file(options.profile);
   ASSERT_TRUE(guide::merge_mpi_learned(file, std::span(&found, 1)));
   expect_chosen(options, other);
   std::ofstream(file) << "{\"schema\": 1, \"learned\": [3";
   expect_chosen(options, usual);
+}
+
+TEST_F(LearningJobs, FollowWhatOthersLearned) { expect_followed(options(), kVersion); }
+
+TEST_F(LearningJobs, FollowWhatOthersLearnedOfOpenMpi) {
+  write_profile(true);
+  Options options = this->options();
+  options.open_mpi = true;
+  expect_followed(options, kVersionOfOpenMpi);
 }
 
 }  // namespace LACUNA_TEST_FILE

@@ -2,6 +2,7 @@
 // are, since a program may have loaded its MPI in a corner of its own, as Python's modules do.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string>
 
@@ -226,6 +227,16 @@ std::int64_t bytes_of(const Status& status);
 /// Looks everything up at the first call; ends the program with a line that says what is missing where there is no host
 /// of this ABI.
 const Host& host();
+
+/// What the MPI says of itself. Not by the length that it tells: Open MPI counts the zero behind the text, too.
+inline std::string library_version() {
+  std::string version(8192, '\0');  // MPI_MAX_LIBRARY_VERSION_STRING is at most 8192, of MPICH
+  int length = 0;
+  host().Get_library_version(version.data(), &length);
+  version.resize(std::min(version.find('\0'), version.size()));
+  return version;
+}
+
 /// A library behind this one that has one of these functions and is no MPI: a tool that does not see the calls. Empty:
 /// none.
 std::string tool_behind(std::span<const char* const> functions);

@@ -53,14 +53,6 @@ std::int64_t bytes_of_environment(const char* name, std::int64_t otherwise) {
   return number_of_environment(name, otherwise, "bytes", Descriptor::kBytes);
 }
 
-std::string version_of_host() {
-  std::string version(8192, '\0');
-  int length = 0;
-  host().Get_library_version(version.data(), &length);
-  version.resize(static_cast<std::size_t>(std::max(length, 0)));
-  return version;
-}
-
 Library library_of(const std::string& version) {
   if (version.contains("Open MPI")) return Library::open_mpi;
   if (version.contains("Intel")) return Library::intel;
@@ -137,7 +129,7 @@ bool opens_memory(Job& made, Sharing& sharing, Card& mine) try {
 
 // Whether this rank can take part, and reaches the others of its node. They are told afterwards, so nothing is thrown.
 bool set_up(Job& made, std::span<const Card> all, std::vector<RankPlace>& places, Sharing& sharing) try {
-  const std::string version = version_of_host();
+  const std::string version = library_version();
   made.library = library_of(version);
   made.from = thresholds(made.library);
   made.ways.find(made.library, version.substr(0, version.find_first_of("\r\n")), Descriptor::kBytes, made.world_rank == 0);

@@ -56,9 +56,7 @@ Errhandler handler_of(Comm comm) {
 // Since MPI-4.0 what has no communicator is told to MPI_COMM_SELF, by MPICH if that has got a handler; Intel MPI, like
 // MPICH 3 and 4.0, tells MPI_COMM_WORLD, of requests too, which it has freed.
 bool tells_world() {
-  std::string version(8192, '\0');
-  int length = 0;
-  host().Get_library_version(version.data(), &length);
+  const std::string version = library_version();
   return version.contains("Intel") || version.contains("MPICH Version:\t3") || version.contains("MPICH Version:\t4.0");
 }
 
