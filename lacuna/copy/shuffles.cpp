@@ -218,8 +218,8 @@ void Shuffles::add_window(std::span<const Byte> window_bytes) {
 }
 
 // Cuts bytes in the order of the destination into windows: with masks wherever they lie, else of what has no gap, the
-// last window of which moves some bytes again.
-void Shuffles::add_windows(std::span<const Byte> bytes) {
+// last window of which moves some bytes again. False once they take longer than `most_cycles`.
+bool Shuffles::add_windows(std::span<const Byte> bytes, double most_cycles) {
   while (!bytes.empty()) {
     const auto fits = [&](std::size_t i) {
       return windowing_.masked ? bytes[i].to - bytes[0].to < windowing_.width : bytes[i].to == bytes[i - 1].to + 1;
@@ -230,9 +230,11 @@ void Shuffles::add_windows(std::span<const Byte> bytes) {
     for (std::size_t at = 0; at < count; at += width) {
       const std::size_t first = windowing_.masked || count < width ? at : std::min(at, count - width);
       add_window(bytes.subspan(first, std::min(width, count - first)));
+      if (cycles_ > most_cycles) return false;
     }
     bytes = bytes.subspan(count);
   }
+  return true;
 }
 
 // Entries of `bytes` each of a loop that is taken in pieces. Without masks no more than fill whole windows: the source
@@ -298,9 +300,8 @@ std::optional<Shuffles> Shuffles::of(const Nest& nest, double cycles) {
   const auto by_place = [](const Byte& a, const Byte& b) { return a.to < b.to; };
   if (!std::is_sorted(bytes.begin(), end, by_place)) std::sort(bytes.begin(), end, by_place);
   const bool gaps = (end - 1)->to - bytes[0].to >= made.bytes_;
-  made.add_windows({bytes.begin(), end});
   made.follows_ = made.follows_ && !gaps;
-  if (made.cycles_ > cycles * static_cast<double>(made.bytes_)) return std::nullopt;
+  if (!made.add_windows({bytes.begin(), end}, cycles * static_cast<double>(made.bytes_))) return std::nullopt;
   return made;
 }
 

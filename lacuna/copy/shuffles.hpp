@@ -78,7 +78,7 @@ class Shuffles {
   std::int64_t take_blocks(Nest& rest, std::span<Byte> blocks);
   void add_around(const Loop& loop, std::int64_t piece, std::int64_t bytes);
   [[nodiscard]] std::int64_t piece_of(std::int64_t count, std::int64_t bytes, std::int64_t most) const;
-  void add_windows(std::span<const Byte> bytes);
+  bool add_windows(std::span<const Byte> bytes, double most_cycles);
   void add_window(std::span<const Byte> window_bytes);
 
   Windowing windowing_;
