@@ -16,6 +16,9 @@ constexpr std::int64_t kForLayouts = 128 << 10;  // bytes of a ring, for the lay
 constexpr std::int64_t kSentForPart = 4, kSentForPages = 16;
 constexpr std::int64_t kStepOfMessage = 4;  // bytes that get pages with a message: a part of its own
 
+// Bytes that have pages.
+std::int64_t extent_of(const LentRing* ring) { return ring != nullptr ? ring->extent.load(std::memory_order_relaxed) : 0; }
+
 std::size_t rings_in_turn(const RingPool& pool) { return pool.roomy() ? StreamRings::kKept - 1 : kFew; }
 
 }  // namespace
@@ -23,7 +26,7 @@ std::size_t rings_in_turn(const RingPool& pool) { return pool.roomy() ? StreamRi
 // Of a peer that nothing was sent to for long the pages are gone.
 std::int64_t StreamRings::count_pages() {
   std::int64_t all = 0;
-  for (const LentRing* ring : kept_) all += ring != nullptr ? ring->extent.load(std::memory_order_relaxed) : 0;
+  for (const LentRing* ring : kept_) all += extent_of(ring);
   if (all == 0) sent_ = 0;
   return all;
 }
@@ -62,8 +65,7 @@ Result<StreamRing*> StreamRings::take_usual(RingPool& pool, const Message& messa
   for (std::size_t k = 1; k <= in_turn; ++k) {
     const std::size_t i = (last_ + k) % in_turn;
     if (i == 0 && !message.matched) continue;
-    const std::int64_t kept = kept_.at(i) != nullptr ? kept_.at(i)->extent.load(std::memory_order_relaxed) : 0;
-    if (extent > kept) continue;
+    if (extent > extent_of(kept_.at(i))) continue;
     StreamRing* const ring = LACUNA_TRY(take_kept(pool, i, message, usual));
     if (ring == nullptr) continue;
     last_ = i;
@@ -75,8 +77,7 @@ Result<StreamRing*> StreamRings::take_usual(RingPool& pool, const Message& messa
 // Some more for one of those in turn, whichever ring this message takes.
 Result<void> StreamRings::add_pages(RingPool& pool, Message message, std::uint32_t usual) {
   for (std::size_t i = message.matched ? 0 : 1; i < rings_in_turn(pool); ++i) {
-    const LentRing* const kept = kept_.at(i);
-    const std::int64_t extent = kept != nullptr ? kept->extent.load(std::memory_order_relaxed) : 0;
+    const std::int64_t extent = extent_of(kept_.at(i));
     if (std::cmp_greater_equal(extent, usual)) continue;
     message.extent = extent + message.step;
     StreamRing* const ring = LACUNA_TRY(take_kept(pool, i, message, usual));
