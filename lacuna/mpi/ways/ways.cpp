@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 
 #include "lacuna/mpi/host/environment.hpp"
 
@@ -49,10 +50,12 @@ Ways::OneWay Ways::try_collective(MpiUse use, const Type* seen, Count count, Typ
   return OneWay(*this);
 }
 
-void Ways::save() const {
+void Ways::save() const try {
   if (learner_ == nullptr || learned_file_.empty() || learner_->learned().empty()) return;
   const base::Result<void> kept = guide::merge_mpi_learned(learned_file_, learner_->learned());
   if (!kept) base::log(base::Level::warn, "what was learned is lost: " + kept.error().message);
+} catch (const std::exception&) {  // no memory, or a version that is no text: MPI_Finalize goes on
+  base::log(base::Level::warn, "what was learned is lost");
 }
 
 std::string Ways::describe_learning() const { return learner_ != nullptr ? learner_->describe() : std::string(); }
