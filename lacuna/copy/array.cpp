@@ -71,10 +71,9 @@ base::Result<void> move_array(const layout::StridedArray& src, const std::byte* 
   const std::vector<Loop> loops = joined(loops_of(src, dst, from, to), block);
   std::int64_t bytes = block;
   for (const Loop& loop : loops) bytes *= loop.count;
-  // A third of the bytes are before an element at a third of each loop, more or less.
-  const bool stream = is_cold(bytes, [&](std::int64_t byte) {
+  const bool stream = is_cold(bytes, [&](std::int64_t thirds) {
     std::int64_t at = to;
-    for (const Loop& loop : loops) at += loop.count * (byte < bytes / 2 ? 1 : 2) / 3 * loop.to;
+    for (const Loop& loop : loops) at += loop.count * thirds / 3 * loop.to;
     return dst_base + at;
   });
   move_loops(loops, loops.size(), block, src_base + from, dst_base + to, stream);

@@ -16,11 +16,11 @@ inline constexpr std::int64_t kAskTwice = 256 << 10;
 /// 300 from memory. Where the CPU has no clock fine enough, false.
 [[nodiscard]] bool misses(const std::byte* address);
 
-/// Whether `bytes` bytes, of which byte i is at `address(i)`, are in no cache, as one or two of them say. False without
-/// asking where the answer would not be worth the question.
-template <class Address>
-[[nodiscard]] bool is_cold(std::int64_t bytes, const Address& address) {
-  return bytes >= kAsk && misses(address(bytes / 3)) && (bytes < kAskTwice || misses(address(bytes / 3 * 2)));
+/// Whether so many bytes are in no cache, as one or two of them say: `behind(k)` is the address of one with about k
+/// thirds of them before it. False without asking where the answer would not be worth the question.
+template <class Behind>
+[[nodiscard]] bool is_cold(std::int64_t bytes, const Behind& behind) {
+  return bytes >= kAsk && misses(behind(1)) && (bytes < kAskTwice || misses(behind(2)));
 }
 
 /// Whether so many bytes are more than the last level of the caches keeps until they are wanted again. Of these a store

@@ -102,8 +102,9 @@ struct IrregularKernel {
 /// After stores that passed the caches by, before anything tells another CPU that they are there.
 void end_of_streaming();
 
-/// Copies one block; with `stream` the whole cache lines of one of kLongBlock bytes and more pass the caches by.
+/// Bytes; shorter blocks from here and there are too slow for the buffers that combine streamed lines.
 inline constexpr std::int64_t kLongBlock = 1024;
+/// Copies one block; with `stream` the whole cache lines of one of kLongBlock bytes and more pass the caches by.
 void copy_block(std::byte* to, const std::byte* from, std::int64_t bytes, bool stream);
 
 }  // namespace lacuna::copy

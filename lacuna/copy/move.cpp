@@ -339,7 +339,7 @@ void unpack_step(const Step& step, std::byte* scattered, const std::byte* dense,
 void CopyPlan::pack(const std::byte* base, Index position, Index length, std::byte* dense, Caching caching) const {
   if (caching == Caching::passed) return pack_past(base, position, length, dense);
   bool stream = false;
-  if (caching == Caching::asked && streams_) stream = is_cold(length, [&](Index byte) { return dense + byte; });
+  if (caching == Caching::asked && streams_) stream = is_cold(length, [&](Index thirds) { return dense + length / 3 * thirds; });
   Mover<true>(stream).part(root_, base + at_, dense, position, position + length);
   if (stream && packing_leaves_) end_of_streaming();
 }
@@ -359,7 +359,7 @@ void CopyPlan::pack_past(const std::byte* base, Index position, Index length, st
 }
 
 bool CopyPlan::is_cold_at(const std::byte* base, Index position, Index length) const {
-  return is_cold(length, [&](Index byte) { return base + at_ + offset_at(root_, position + byte); });
+  return is_cold(length, [&](Index thirds) { return base + at_ + offset_at(root_, position + length / 3 * thirds); });
 }
 
 void CopyPlan::unpack(std::byte* base, Index position, Index length, const std::byte* dense, Caching caching) const {

@@ -133,10 +133,6 @@ bool is_crossed(const Nest& nest) {
   return along_from != along_to && std::abs(nest.loops[along_from].from) < kLine && std::abs(nest.loops[along_to].to) < kLine;
 }
 
-namespace {
-
-// Of a transpose in a cache: elements that tiles move one by one, too, and rows whose lines stay in the first-level
-// cache until the rows that follow have read the rest of each: few of them, whatever their distance, or close ones.
 bool rows_suffice(const Nest& nest) {
   constexpr std::int64_t kNotInRegisters = 16, kWays = 8, kClose = 16 << 10, kAtHand = 2 << 20;
   const std::size_t along_to = densest(nest, &Loop::to);
@@ -147,17 +143,16 @@ bool rows_suffice(const Nest& nest) {
          bytes_of(nest) <= kAtHand;
 }
 
-}  // namespace
-
 void move_nest(const Nest& nest, const std::byte* from, std::byte* to, bool stream) {
-  if (nest.depth > 0 && !is_crossed(nest)) return move_rows(nest, from, to, stream);
-  const bool past = stream || (nest.depth > 0 && exceeds_caches(2 * bytes_of(nest)));
-  if (!past && nest.depth > 0 && rows_suffice(nest)) return move_rows(nest, from, to, stream);
   if (nest.depth == 0) {
-    copy_block(to, from, nest.block, past);
-  } else {
-    Crossing(nest, past).move(from, to);
+    copy_block(to, from, nest.block, stream);
+    if (stream) end_of_streaming();
+    return;
   }
+  if (!is_crossed(nest)) return move_rows(nest, from, to, stream);
+  const bool past = stream || exceeds_caches(2 * bytes_of(nest));
+  if (!past && rows_suffice(nest)) return move_rows(nest, from, to, stream);
+  Crossing(nest, past).move(from, to);
   if (past) end_of_streaming();
 }
 

@@ -52,8 +52,9 @@ std::string NestMove::describe() const {
   }
   if (!is_crossed(nest_)) return fmt::format("loops of {}, blocks of {} B, in rows", loops(), nest_.block);
   const Crossing crossing(nest_, false);
-  return fmt::format("loops of {}, blocks of {} B: tiles of {} x {} by {}, by streaming stores where the destination is cold", loops(),
-                     nest_.block, crossing.tile().rows, crossing.tile().columns, crossing.kernel().name);
+  return fmt::format("loops of {}, blocks of {} B: {}tiles of {} x {} by {}, by streaming stores where the destination is cold", loops(),
+                     nest_.block, rows_suffice(nest_) ? "in rows, or where the destination is cold " : "", crossing.tile().rows,
+                     crossing.tile().columns, crossing.kernel().name);
 }
 
 }  // namespace lacuna::copy

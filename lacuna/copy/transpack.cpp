@@ -67,13 +67,16 @@ class Transpacker {
         steps(s.children[0], from + s.spots.offset(i), d.children[0], to + d.spots.offset(i), position + i * s.children[0].size);
       return;
     }
-    // Short parts: to look at both sides' runs takes longer than two copies within the first-level cache.
-    constexpr Index kShort = 4096;
-    if (s.size > kShort) return move_strips(src_, src_base_, dst_, dst_base_, position, s.size);
+    if (s.size <= kShort) return staged(s, from, d, to);
+    move_strips(src_, src_base_, dst_, dst_base_, position, s.size);
+  }
+
+  // Short parts: to look at both sides' runs takes longer than two copies within the first-level cache. Not a part of
+  // steps(), which calls itself as deep as layouts nest.
+  [[gnu::noinline]] void staged(const Step& s, const std::byte* from, const Step& d, std::byte* to) {
     std::array<std::byte, kShort> stage;
     pack_step(s, from, stage.data(), false);
-    unpack_step(d, to, stage.data(), stream_);
-    leaves_ = leaves_ || stream_;
+    unpack_one(d, to, stage.data());
   }
 
   void pack_one(const Step& step, const std::byte* from, std::byte* to) {
@@ -169,6 +172,7 @@ class Transpacker {
     }
   }
 
+  static constexpr Index kShort = 4096;
   const Layout& src_;
   const Layout& dst_;
   const std::byte* src_base_;

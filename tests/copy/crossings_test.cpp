@@ -149,5 +149,15 @@ TEST_P(CopyCrossings, ShortElementsArePermuted) {
   }
 }
 
+// 16 bytes in rows of six, or of 80 that are close, but not in rows of 32 whose lines push one another out.
+TEST_P(CopyCrossings, RowsWhoseLinesStayAreTold) {
+  const Nest few{.block = 16, .depth = 3, .loops = {{{6, 1280, 16}, {80, 16, 96}, {137, 7680, 7680}}}};
+  const Nest many{.block = 16, .depth = 3, .loops = {{{32, 2048, 16}, {128, 16, 512}, {16, 65536, 65536}}}};
+  const auto goes_in_rows = [](const Nest& nest) { return NestMove(nest).describe().contains("in rows"); };
+  EXPECT_TRUE(goes_in_rows(few)) << NestMove(few).describe();
+  EXPECT_TRUE(goes_in_rows(turned(few))) << NestMove(turned(few)).describe();
+  EXPECT_FALSE(goes_in_rows(many)) << NestMove(many).describe();
+}
+
 }  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::copy
