@@ -62,7 +62,15 @@ void describe(const Step& step, int indent, std::string& text) {
       break;
   }
   constexpr std::size_t shown = 16;
-  for (std::size_t i = 0; i < std::min(shown, step.children.size()); ++i) describe(step.children[i], indent + 1, text);
+  for (std::size_t i = 0; i < std::min(shown, step.children.size()); ++i) {
+    const auto some = std::ranges::find(step.structs.crossed, i, &CrossedFields::part);
+    if (some == step.structs.crossed.end()) {
+      describe(step.children[i], indent + 1, text);
+    } else {
+      line("  crossed: " + some->packing.describe());
+      line("    to unpack " + some->unpacking.describe());
+    }
+  }
   if (step.children.size() > shown) line(fmt::format("  ... {} in all", step.children.size()));
 }
 

@@ -206,20 +206,33 @@ class Mover {
     const Structs& all = step.structs;
     for (Index first = 0; first < all.count; first += all.batch) {
       const Index count = std::min(all.batch, all.count - first);
+      auto crossed = all.crossed.begin();
       for (std::size_t i = 0; i < step.children.size(); ++i) {
         const Step& part = step.children[i];
-        Scattered* from = scattered + step.node->offsets[i];
-        Dense* to = dense + step.node->starts[i];
-        const std::optional<std::size_t> along = loop_of_structs(part, all);
-        if (part.kind == Step::Kind::nest || !along) {
+        Scattered* const from = scattered + step.node->offsets[i];
+        Dense* const to = dense + step.node->starts[i];
+        if (crossed == all.crossed.end() || crossed->part != i) {
           row(part, first, count, from, to + first * part.moved.length);
         } else {
-          Nest nest = part.packing->nest();
-          Loop& loop = nest.loops[*along];
-          loop.count = count;
-          loops(nest, from + first * loop.from, to + first * loop.to);
+          const Index each = crossed->packing.nest().loops[crossed->along].to;
+          fields(*crossed, count == all.batch ? 0 : count, from + first * all.stride, to + first * each);
+          ++crossed;
         }
       }
+    }
+  }
+
+  // Of a batch, or of its first `count` structs.
+  void fields(const CrossedFields& some, Index count, Scattered* scattered, Dense* dense) const {
+    if (count > 0) {
+      Nest nest = some.packing.nest();
+      nest.loops[some.along].count = count;
+      return loops(nest, scattered, dense);
+    }
+    if constexpr (Pack) {
+      some.packing.move(scattered, dense, stream_);
+    } else {
+      some.unpacking.move(dense, scattered, stream_);
     }
   }
 

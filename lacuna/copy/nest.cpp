@@ -56,9 +56,30 @@ Loop take(Nest& nest, std::size_t i) {
   return taken;
 }
 
-// Rows of blocks along which the destination is densest.
-void move_rows(Nest nest, const std::byte* from, std::byte* to, bool stream) {
-  const Loop inner = take(nest, densest(nest, &Loop::to));
+// Whether lines a stride apart are together in a first-level cache of 32 KiB and 8 ways, and their pages in its TLB.
+bool lines_stay(std::int64_t count, std::int64_t stride) {
+  constexpr std::int64_t kWays = 8, kSets = 64, kPages = 48;
+  if (count <= kWays) return true;
+  if (count > kPages) return false;
+  std::array<std::int8_t, kSets> used{};
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (++used[static_cast<std::size_t>(i * stride / kLine & (kSets - 1))] > kWays / 2) return false;
+  }
+  return true;
+}
+
+bool suffice(const Nest& nest, std::int64_t Loop::* dense, std::int64_t Loop::* jumping) {
+  constexpr std::int64_t kNotInRegisters = 12, kClose = 16 << 10, kAtHand = 2 << 20;
+  const std::size_t along = densest(nest, dense);
+  const Loop& row = nest.loops[along];
+  const bool next_goes_on = densest(nest, jumping) == (along == 0 ? 1 : 0);
+  return nest.block >= kNotInRegisters && row.*dense == nest.block && row.count * nest.block >= kLine && next_goes_on &&
+         bytes_of(nest) <= kAtHand && (row.count * std::abs(row.*jumping) <= kClose || lines_stay(row.count, row.*jumping));
+}
+
+// Rows of blocks along which one side is densest.
+void move_rows(Nest nest, std::int64_t Loop::* dense_side, const std::byte* from, std::byte* to, bool stream) {
+  const Loop inner = take(nest, densest(nest, dense_side));
   const Loop rows = nest.depth > 0 ? take(nest, 0) : Loop{1, 0, 0};
   const Move move{.length = nest.block,
                   .count = inner.count,
@@ -133,14 +154,9 @@ bool is_crossed(const Nest& nest) {
   return along_from != along_to && std::abs(nest.loops[along_from].from) < kLine && std::abs(nest.loops[along_to].to) < kLine;
 }
 
-bool rows_suffice(const Nest& nest) {
-  constexpr std::int64_t kNotInRegisters = 16, kWays = 8, kClose = 16 << 10, kAtHand = 2 << 20;
-  const std::size_t along_to = densest(nest, &Loop::to);
-  const Loop& row = nest.loops[along_to];
-  const bool next_reads_on = densest(nest, &Loop::from) == (along_to == 0 ? 1 : 0);
-  const bool stay = row.count <= kWays || row.count * std::abs(row.from) <= kClose;
-  return nest.block >= kNotInRegisters && row.to == nest.block && row.count * row.to >= kLine && stay && next_reads_on &&
-         bytes_of(nest) <= kAtHand;
+std::int64_t Loop::* rows_suffice(const Nest& nest) {
+  if (suffice(nest, &Loop::to, &Loop::from)) return &Loop::to;
+  return suffice(nest, &Loop::from, &Loop::to) ? &Loop::from : nullptr;
 }
 
 void move_nest(const Nest& nest, const std::byte* from, std::byte* to, bool stream) {
@@ -149,9 +165,9 @@ void move_nest(const Nest& nest, const std::byte* from, std::byte* to, bool stre
     if (stream) end_of_streaming();
     return;
   }
-  if (!is_crossed(nest)) return move_rows(nest, from, to, stream);
+  if (!is_crossed(nest)) return move_rows(nest, &Loop::to, from, to, stream);
   const bool past = stream || exceeds_caches(2 * bytes_of(nest));
-  if (!past && rows_suffice(nest)) return move_rows(nest, from, to, stream);
+  if (std::int64_t Loop::* const dense = past ? nullptr : rows_suffice(nest)) return move_rows(nest, dense, from, to, stream);
   Crossing(nest, past).move(from, to);
   if (past) end_of_streaming();
 }

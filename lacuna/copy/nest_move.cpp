@@ -10,8 +10,6 @@
 namespace lacuna::copy {
 namespace {
 
-constexpr std::int64_t kLongestShuffled = 8;  // longer elements are as fast one by one
-
 // What rows take for each byte, in cycles, on an EPYC of 2024.
 constexpr double kRowCycles = 0.9;
 
@@ -53,7 +51,7 @@ std::string NestMove::describe() const {
   if (!is_crossed(nest_)) return fmt::format("loops of {}, blocks of {} B, in rows", loops(), nest_.block);
   const Crossing crossing(nest_, false);
   return fmt::format("loops of {}, blocks of {} B: {}tiles of {} x {} by {}, by streaming stores where the destination is cold", loops(),
-                     nest_.block, rows_suffice(nest_) ? "in rows, or where the destination is cold " : "", crossing.tile().rows,
+                     nest_.block, rows_suffice(nest_) != nullptr ? "in rows, or where the destination is cold " : "", crossing.tile().rows,
                      crossing.tile().columns, crossing.kernel().name);
 }
 

@@ -13,6 +13,9 @@
 
 namespace lacuna::copy {
 
+/// Bytes of an element: longer ones are as fast one by one as by permutations of bytes.
+inline constexpr std::int64_t kLongestShuffled = 8;
+
 class NestMove {
  public:
   /// Throws std::bad_alloc.

@@ -308,6 +308,24 @@ Step blocks_step(const Node& node) {
   return {.kind = Step::Kind::blocks, .count = node.runs, .irregular = irregular_kernel()};
 }
 
+// The loop of a part that steps from struct to struct, in the nest that packs it; nothing if the part is not a field, or
+// a few of one size.
+std::optional<std::size_t> loop_of_structs(const Step& part, const Structs& structs) {
+  if (part.kind == Step::Kind::nest && part.rows == 1 && part.count == structs.count && part.spots.stride == structs.stride) return 0;
+  if (part.kind != Step::Kind::crossed) return std::nullopt;
+  const Nest& nest = part.packing->nest();
+  for (std::size_t i = 0; i < nest.depth; ++i) {
+    if (nest.loops[i].count == structs.count && nest.loops[i].from == structs.stride) return i;
+  }
+  return std::nullopt;
+}
+
+CrossedFields some_fields(const Step& step, std::size_t part, std::size_t along, Index count) {
+  Nest nest = step.packing->nest();
+  nest.loops[along].count = count;
+  return {.part = part, .along = along, .packing = NestMove(nest), .unpacking = NestMove(turned(nest))};
+}
+
 // All fields of some structs at a time: their lines are read once, not once for each field. None where they stay in a
 // cache.
 Structs structs_of(const std::vector<Step>& parts) {
@@ -320,8 +338,13 @@ Structs structs_of(const std::vector<Step>& parts) {
   if (parts.size() < 2 || structs.count == 0 || std::abs(structs.stride) > 4 * kLine ||
       structs.count * std::abs(structs.stride) < kManyBytes)
     return {};
-  if (!std::ranges::all_of(parts, [&](const Step& part) { return loop_of_structs(part, structs).has_value(); })) return {};
-  structs.batch = kAtATime / std::abs(structs.stride);
+  const Index batch = kAtATime / std::abs(structs.stride);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::optional<std::size_t> along = loop_of_structs(parts[i], structs);
+    if (!along) return {};
+    if (parts[i].kind == Step::Kind::crossed) structs.crossed.push_back(some_fields(parts[i], i, *along, batch));
+  }
+  structs.batch = batch;
   return structs;
 }
 
@@ -378,16 +401,6 @@ bool leaves(const Step& step) {
 }
 
 }  // namespace
-
-std::optional<std::size_t> loop_of_structs(const Step& part, const Structs& structs) {
-  if (part.kind == Step::Kind::nest && part.rows == 1 && part.count == structs.count && part.spots.stride == structs.stride) return 0;
-  if (part.kind != Step::Kind::crossed) return std::nullopt;
-  const Nest& nest = part.packing->nest();
-  for (std::size_t i = 0; i < nest.depth; ++i) {
-    if (nest.loops[i].count == structs.count && nest.loops[i].from == structs.stride) return i;
-  }
-  return std::nullopt;
-}
 
 CopyPlan::CopyPlan(const layout::Layout& layout)
     : root_(step_of(*layout.form())),

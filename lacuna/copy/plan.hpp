@@ -69,11 +69,19 @@ struct Member {
   Moved moved;
 };
 
+/// Fields of a batch of structs that are dense along several loops.
+struct CrossedFields {
+  std::size_t part;   ///< of the sequence
+  std::size_t along;  ///< the loop of structs
+  NestMove packing, unpacking;
+};
+
 /// Of a sequence whose parts are the fields of an array of structs, one field after another in the stream.
 struct Structs {
   std::int64_t count = 0;
   std::int64_t stride = 0;
-  std::int64_t batch = 0;  ///< how many at a time, all fields of each; 0: it is none
+  std::int64_t batch = 0;              ///< how many at a time, all fields of each; 0: it is none
+  std::vector<CrossedFields> crossed;  ///< the other parts are rows
 };
 
 struct Step {
@@ -143,10 +151,6 @@ class CopyPlan final : public layout::Companion {
   bool packing_leaves_ = false;  // and then some stores pass the caches by
   bool unpacking_leaves_ = false;
 };
-
-/// The loop of a part that steps from struct to struct, in the nest that packs it; nothing if the part is not a field,
-/// or a few of one size.
-[[nodiscard]] std::optional<std::size_t> loop_of_structs(const Step& part, const Structs& structs);
 
 /// A whole step. `stream`: the destination is in no cache.
 void pack_step(const Step& step, const std::byte* scattered, std::byte* dense, bool stream);

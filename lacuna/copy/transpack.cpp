@@ -11,7 +11,7 @@
 
 #include "lacuna/copy/cold.hpp"
 #include "lacuna/copy/copy.hpp"
-#include "lacuna/copy/nest.hpp"
+#include "lacuna/copy/nest_move.hpp"
 #include "lacuna/copy/plan.hpp"
 #include "lacuna/copy/strips.hpp"
 
@@ -38,10 +38,12 @@ class Transpacker {
     if (d.kind == Kind::run) return pack_one(s, from, to);
     const bool single = s.count == d.count && s.rows == 1 && d.rows == 1;
     if (s.pattern && d.pattern && single && windows(s, from, d, to, position)) return;
+    const bool equal_rows = s.count == d.count && fit(s.spots, d.spots) && one_row(s) && one_row(d) && s.moved.length == d.moved.length;
+    // What a nest could add is permutations of bytes. To look for a remembered one takes longer than a few blocks.
+    if (equal_rows && s.moved.length > kLongestShuffled) return blocks(s.spots, from, d.spots, to, s.moved.length, 0, s.count);
     if (loops(s) && loops(d) && nest(s, from, d, to)) return;
     if (s.count == d.count && fit(s.spots, d.spots)) {
-      if (one_row(s) && one_row(d) && s.moved.length == d.moved.length)
-        return blocks(s.spots, from, d.spots, to, s.moved.length, 0, s.count);
+      if (equal_rows) return blocks(s.spots, from, d.spots, to, s.moved.length, 0, s.count);
       if (s.kind == Kind::woven && d.kind == Kind::woven && alike(s.members, d.members)) return woven(s, from, d, to);
     }
     if (s.kind == Kind::blocks && d.kind == Kind::blocks && s.node->starts == d.node->starts) {

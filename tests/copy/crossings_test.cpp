@@ -149,14 +149,19 @@ TEST_P(CopyCrossings, ShortElementsArePermuted) {
   }
 }
 
-// 16 bytes in rows of six, or of 80 that are close, but not in rows of 32 whose lines push one another out.
+// 16 bytes in rows of six, of 80 that are close, or of 29 that are spread over the cache's sets, whichever side they are
+// on; but not in rows of 32 whose lines push one another out, nor of 100 pages.
 TEST_P(CopyCrossings, RowsWhoseLinesStayAreTold) {
   const Nest few{.block = 16, .depth = 3, .loops = {{{6, 1280, 16}, {80, 16, 96}, {137, 7680, 7680}}}};
-  const Nest many{.block = 16, .depth = 3, .loops = {{{32, 2048, 16}, {128, 16, 512}, {16, 65536, 65536}}}};
+  const Nest spread{.block = 12, .depth = 2, .loops = {{{29, 18084, 12}, {1507, 12, 348}}}};
+  const Nest collide{.block = 16, .depth = 3, .loops = {{{32, 2048, 16}, {128, 16, 512}, {16, 65536, 65536}}}};
+  const Nest pages{.block = 16, .depth = 2, .loops = {{{100, 4160, 16}, {260, 16, 1600}}}};
   const auto goes_in_rows = [](const Nest& nest) { return NestMove(nest).describe().contains("in rows"); };
-  EXPECT_TRUE(goes_in_rows(few)) << NestMove(few).describe();
-  EXPECT_TRUE(goes_in_rows(turned(few))) << NestMove(turned(few)).describe();
-  EXPECT_FALSE(goes_in_rows(many)) << NestMove(many).describe();
+  for (const Nest& nest : {few, spread}) {
+    EXPECT_TRUE(goes_in_rows(nest)) << NestMove(nest).describe();
+    EXPECT_TRUE(goes_in_rows(turned(nest))) << NestMove(turned(nest)).describe();
+  }
+  for (const Nest& nest : {collide, pages}) EXPECT_FALSE(goes_in_rows(nest)) << NestMove(nest).describe();
 }
 
 }  // namespace LACUNA_TEST_FILE

@@ -64,6 +64,18 @@ TEST_P(CopyStructs, FieldsOfManyStructs) {
   }
 }
 
+// Neighbours of one length are a part of two loops. Some of these structs at a time are permuted as all of them are.
+TEST_P(CopyStructs, FieldsOfOneLengthOfManyStructs) {
+  constexpr std::int64_t kRecord = 12, kCount = 60'013;
+  const auto field = [](std::int64_t length) { return hvector(kCount, kRecord, bytes(length)); };
+  const Recipe two = copy_test::structure({0, 3}, {field(3), field(3)});
+  const Recipe all = copy_test::structure({0, 2, 5}, {field(2), field(3), field(3)});
+  const std::string steps = describe_kernels(all.layout);
+  EXPECT_TRUE(steps.contains("at a time")) << steps;
+  EXPECT_EQ(steps.contains("permutations of bytes"), describe_kernels(two.layout).contains("permutations of bytes")) << steps;
+  ASSERT_TRUE(moves(all, 12));
+}
+
 // Entries whose runs lie between those of their neighbours.
 TEST_P(CopyStructs, EntriesThatInterleave) {
   for (const std::int64_t length : {1, 2, 4, 7, 8}) {
