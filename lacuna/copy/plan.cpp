@@ -365,9 +365,18 @@ Step sequence_step(const Node& node) {
   return step;
 }
 
+const Node& innermost(const Node& loops) {
+  const Node* node = &loops;
+  while (node->children[0]->kind == NodeKind::loop) node = node->children[0].get();
+  return *node;
+}
+
+// Loops whose rows touch are merged in the form, which has a part for the end of each row: as loops they are one kernel's.
 Step step_of(const Node& node) {
   if (node.loops) {
-    if (std::optional<Step> step = crossed_step(*node.loops)) {
+    std::optional<Step> step = crossed_step(*node.loops);
+    if (!step && innermost(*node.loops).count >= kFewestEntries) step = loop_step(*node.loops);
+    if (step) {
       step->node = node.loops.get();
       step->size = node.size;
       return std::move(*step);

@@ -57,5 +57,34 @@ TEST(CopyPlans, OfLoopsHaveOneStep) {
   }
 }
 
+// Where each row's last element touches the next row's first one the form has a part for the ends of rows. The plan has
+// none: the rows are one step, whether each repeats one element or goes in steps.
+TEST(CopyPlans, LoopsWhoseRowsTouchAreOneStep) {
+  for (const std::int64_t element : {1, 2, 4, 8, 16, 24}) {
+    for (const std::int64_t step : {std::int64_t{0}, 2 * element}) {
+      constexpr std::int64_t kRows = 300, kColumns = 20;
+      const std::int64_t row = (kColumns - 1) * step + element;
+      const Layout layout = Layout::strided(element, std::vector{kRows, kColumns}, std::vector{row, step}).value();
+      EXPECT_FALSE(describe_kernels(layout).contains("sequence")) << describe_kernels(layout);
+      std::vector<std::byte> memory(static_cast<std::size_t>(layout.true_extent())), packed(static_cast<std::size_t>(layout.size())),
+          expected;
+      for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<std::byte>(i * 37 + i / 256);
+      for (std::int64_t r = 0; r < kRows; ++r) {
+        for (std::int64_t c = 0; c < kColumns; ++c) {
+          const auto from = memory.begin() + r * row + c * step;
+          expected.insert(expected.end(), from, from + element);
+        }
+      }
+      pack(layout, memory.data(), 0, layout.size(), packed.data());
+      EXPECT_EQ(packed, expected) << element << " B, a step of " << step;
+      for (const std::int64_t at : {std::int64_t{1}, kColumns * element + 3, layout.size() - 7}) {  // parts begin and end anywhere
+        std::vector<std::byte> part(static_cast<std::size_t>(layout.size() - at));
+        pack(layout, memory.data(), at, layout.size() - at, part.data());
+        EXPECT_TRUE(std::equal(part.begin(), part.end(), expected.begin() + at)) << element << " B from " << at;
+      }
+    }
+  }
+}
+
 }  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::copy
