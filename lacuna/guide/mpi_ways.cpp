@@ -44,6 +44,11 @@ std::optional<MpiWay> mpi_way_from_name(std::string_view name) {
 }
 bool mpi_way_serves(MpiWay way, MpiUse use) { return kWays.at(static_cast<std::size_t>(way)).serves(use); }
 
+MpiWay forced_mpi_way(std::optional<MpiWay> way, std::int64_t offered_from, MpiUse use, std::int64_t bytes) {
+  const MpiWay forced = way ? *way : bytes >= offered_from ? MpiWay::offered : MpiWay::packed;
+  return mpi_way_serves(forced, use) ? forced : MpiWay::host;
+}
+
 // Of listed runs in a collective nothing is measured: they differ from regular ones as they do in a message, within
 // bounds, since a ratio of two measurements that are off is far off. Nor is anything of long runs, which MPIs move
 // without a copy in all collectives but MPI_Alltoallw: those are left to them.

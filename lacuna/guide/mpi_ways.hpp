@@ -57,6 +57,9 @@ inline constexpr std::size_t kMpiWays = 3;
 [[nodiscard]] std::optional<MpiWay> mpi_way_from_name(std::string_view name);
 /// Whether data of that use can go that way.
 [[nodiscard]] bool mpi_way_serves(MpiWay way, MpiUse use);
+/// What LACUNA_MPI_WAY (`way`), or without it LACUNA_MPI_OFFER (`offered_from`, bytes), makes of data with gaps: the
+/// former takes the host's way where there is no such way, the latter packs what is shorter, and leaves nothing to it.
+[[nodiscard]] MpiWay forced_mpi_way(std::optional<MpiWay> way, std::int64_t offered_from, MpiUse use, std::int64_t bytes);
 
 /// From how many bytes on an MPI's other ways are gone. Nothing measures these on the machine at hand.
 struct MpiThresholds {

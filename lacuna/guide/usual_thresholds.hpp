@@ -57,6 +57,11 @@ inline constexpr double kReadersLine = 3, kTriedLine = 2, kLeastGain = 0.25;
 /// are those of longer runs, of which a direct copy takes two thirds of the time of short ones.
 inline constexpr std::int64_t kMiddleMessage = 256 << 10, kLongMessage = 4 << 20, kLongRun = 16 << 10;
 
+/// Messages from so many bytes on are timed, so that ways can be compared, and pieces of them. Chosen, not measured: of
+/// the 1.1 to 2.2 us of 16 KiB (docs/notes/message-speed.md) readings of the clock would be some percent, and a piece
+/// of 1 KiB is over before a clock sees it, while its reader waits for the first line anyway.
+inline constexpr std::int64_t kTimedMessage = 32 << 10, kTimedPiece = 2 << 10;
+
 // --- exchanges -------------------------------------------------------------------------------------------------------
 
 /// Of messages among many, in nanoseconds.

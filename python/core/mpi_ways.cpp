@@ -14,8 +14,14 @@ guide::MpiLibrary library_of(const std::string& name) {
   return *library;
 }
 
+// What the environment of the program forces.
+struct Forced {
+  std::optional<guide::MpiWay> way;
+  std::int64_t offered_from = 0;  // 0: not forced
+};
+
 // By use: what is chosen, and nanoseconds by way.
-nb::dict uses_of(const guide::MpiPrices& prices, const guide::Piece& piece) {
+nb::dict uses_of(const guide::MpiPrices& prices, const guide::Piece& piece, const Forced& forced) {
   nb::dict uses;
   for (std::size_t use = 0; use < guide::kMpiUses; ++use) {
     const auto in = static_cast<guide::MpiUse>(use);
@@ -25,7 +31,9 @@ nb::dict uses_of(const guide::MpiPrices& prices, const guide::Piece& piece) {
         ns[nb::cast(guide::mpi_way_name(static_cast<guide::MpiWay>(way)))] = *expected;
     }
     nb::dict found;
-    found["chosen"] = nb::cast(guide::mpi_way_name(prices.choose(in, piece)));
+    const bool forces = forced.way || forced.offered_from > 0;
+    found["chosen"] = nb::cast(
+        guide::mpi_way_name(forces ? guide::forced_mpi_way(forced.way, forced.offered_from, in, piece.bytes) : prices.choose(in, piece)));
     found["ns"] = ns;
     uses[nb::cast(guide::mpi_use_name(in))] = found;
   }
@@ -46,17 +54,19 @@ void bind_mpi_ways(nb::module_& m) {
       "file"_a, "library"_a, "Raises ValueError where the file is no such profile.");
   m.def(
       "mpi_ways",
-      [](const layout::Layout& layout, const std::string& library) {
+      [](const layout::Layout& layout, const std::string& library, const std::string& way, std::int64_t offered_from) {
+        const Forced forced{.way = guide::mpi_way_from_name(way), .offered_from = offered_from};
+        if (!way.empty() && !forced.way) throw nb::value_error(("no way \"" + way + "\"; there are host, packed and offered").c_str());
         const guide::MpiPrices prices = guide::MpiPrices::find(library_of(library));
         nb::dict found;
         found["file"] = prices.file();
         found["warning"] = prices.warning();
-        found["uses"] = uses_of(prices, guide::Piece::of(layout, 1));
+        found["uses"] = uses_of(prices, guide::Piece::of(layout, 1), forced);
         return found;
       },
-      "layout"_a, "library"_a,
+      "layout"_a, "library"_a, "way"_a = "", "offered_from"_a = 0,
       "What a preloaded program of that MPI does with such data, by use: {file, warning, uses: {send: {chosen, ns: {way: "
-      "nanoseconds}}}}.");
+      "nanoseconds}}}}. `way`, `offered_from`: forced, as LACUNA_MPI_WAY and LACUNA_MPI_OFFER (bytes) do; empty and 0: not.");
 }
 
 }  // namespace lacuna::python

@@ -93,10 +93,4 @@ std::optional<std::pair<MpiWay, double>> Ways::best_beside(MpiUse use, MpiWay wa
   return best;
 }
 
-// LACUNA_MPI_OFFER leaves nothing to the host: what is shorter is packed.
-MpiWay Ways::forced_way(int forced, MpiUse use, std::int64_t bytes) const {
-  const auto way = forced != kNone ? static_cast<MpiWay>(forced) : bytes >= offered_from_ ? MpiWay::offered : MpiWay::packed;
-  return guide::mpi_way_serves(way, use) ? way : MpiWay::host;
-}
-
 }  // namespace lacuna::mpi

@@ -121,7 +121,10 @@ class Ways {
     return static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(bytes)));
   }
   [[nodiscard]] bool forces() const { return forced_.load(std::memory_order_relaxed) != kNone || offered_from_ > 0; }
-  [[nodiscard]] MpiWay forced_way(int forced, MpiUse use, std::int64_t bytes) const;
+  [[nodiscard]] MpiWay forced_way(int forced, MpiUse use, std::int64_t bytes) const {
+    const auto way = forced != kNone ? std::optional(static_cast<MpiWay>(forced)) : std::nullopt;
+    return guide::forced_mpi_way(way, offered_from_, use, bytes);
+  }
   void learn_by_environment(Library library, std::string_view version);
   [[nodiscard]] MpiWay learn(const guide::MpiLearner::Transfer& transfer, Types& types);
   guide::MpiPrices prices_;

@@ -51,7 +51,7 @@ Result<void> InStream::follow() {
 // The time of a receiver that was waiting begins with the sender; the time of one that comes late begins with the
 // receiver.
 void InStream::begin() {
-  if (bytes_ < RingMemory::kTimed) return;
+  if (bytes_ < guide::usual::kTimedMessage) return;
   const std::int64_t now = base::now_ns();
   const std::int64_t offered = ring_->began.load(std::memory_order_relaxed);
   began_ = now > offered && now - offered < kLate ? offered : now;

@@ -39,7 +39,7 @@ void OutStream::begin(StreamRing& ring) {
   ring.memory->moved.store(0, std::memory_order_relaxed);
   next_ = at_ = (ring.at + chunk_ - 1) / chunk_ * chunk_ % ring.ring_bytes();
   first_ = emptied_ = ring.memory->filled.load(std::memory_order_relaxed);
-  if (bytes_ >= RingMemory::kTimed) ring.memory->began.store(base::now_ns(), std::memory_order_relaxed);
+  if (bytes_ >= guide::usual::kTimedMessage) ring.memory->began.store(base::now_ns(), std::memory_order_relaxed);
 }
 
 void OutStream::offer_directly(const DirectEnd& own, bool patient) {

@@ -11,8 +11,6 @@ using copy::Caching;
 
 namespace {
 
-constexpr std::int64_t kLeastTimed =
-    2048;  // bytes: a shorter piece is over before a clock sees it, and the reader waits for the first line anyway
 constexpr std::int64_t kLineBytes = 64;
 constexpr int kPiecesBetween = 128;    // two trials: a trial costs one of them up to ten times its time
 constexpr int kPiecesUntilAgain = 16;  // after a pair whose pieces were not alike
@@ -23,7 +21,7 @@ constexpr int kVotes = 3;
 void Stores::pack(nic::Context& context, const layout::Layout& layout, const std::byte* base, std::int64_t position, std::int64_t bytes,
                   std::byte* to) {
   if (held_) return context.pack(layout, base, position, bytes, to, caching_);
-  if (bytes < kLeastTimed) return context.pack(layout, base, position, bytes, to, Caching::kept);
+  if (bytes < guide::usual::kTimedPiece) return context.pack(layout, base, position, bytes, to, Caching::kept);
   if (--until_trial_ > 0) return context.pack(layout, base, position, bytes, to, caching_);
   // Two pieces alike, one after another: of one message, or two messages that are a piece each. The first piece of a
   // message has more to wait for.

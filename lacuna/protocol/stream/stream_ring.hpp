@@ -40,7 +40,6 @@ enum class Transit : std::uint8_t {
 /// A ring as it lies in memory: the counters of both ends, and the bytes behind them. The sender writes all except the
 /// line of `emptied`, and except the receiver's line of `direct`.
 struct alignas(kPage) RingMemory {
-  static constexpr std::int64_t kTimed = 32 << 10;  ///< bytes of a message, at least, that is timed
   alignas(64) std::atomic<std::uint64_t> filled;
   /// If not 0: the chunk that makes `filled` this has no bytes, and the next one is the first of `rest`
   std::atomic<std::uint64_t> moved;

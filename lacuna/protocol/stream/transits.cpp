@@ -69,7 +69,7 @@ int Transits::Class::warming() const {
 
 Transit Transits::choose(std::int64_t bytes, const layout::Digest& digest, Advice advice, std::int64_t run, Transit ring) {
   settle();
-  if (bytes < RingMemory::kTimed) return ring;
+  if (bytes < guide::usual::kTimedMessage) return ring;
   const std::size_t length = bytes < kMiddleMessage ? 0 : bytes < kLongMessage ? 1 : 2;
   if (classes_ == nullptr) classes_ = std::make_unique<Classes>();
   Class& of = classes_->at(static_cast<std::size_t>(advice)).at(length).at(run < kLongRun ? 0 : 1);

@@ -54,7 +54,8 @@ with the time that each way is expected to take. LACUNA_WAY forces one of them.
 
 Last, what a preloaded MPI program would do with SRC: by its own datatypes, packed by Lacuna, or through shared
 memory, for messages and collectives, with the time that each is expected to take. Of the MPIs that
-`lacuna guide --mpi` measured here, or those that --mpi names.
+`lacuna guide --mpi` measured here, or those that --mpi names. LACUNA_MPI_WAY and LACUNA_MPI_OFFER force a way, as they
+do in the program.
 
 Put quotes around a LAYOUT, for the shell. It is one of these:
 
@@ -229,7 +230,10 @@ def _sent(console: Console, nic: str, layout: Layout, mpis: list[str]) -> dict[s
     except ValueError as e:
         raise typer.BadParameter(str(e), param_hint="choice") from e
     messages_table.show_expected(console, ways)
-    in_programs = ways_table.expected(layout, mpis)
+    try:
+        in_programs = ways_table.expected(layout, mpis)
+    except ValueError as e:
+        raise typer.BadParameter(str(e), param_hint="choice") from e
     ways_table.show_expected(console, in_programs)
     return {"send": ways, "mpi": in_programs}
 

@@ -3,6 +3,7 @@ program would do with some data (`lacuna explain`)."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from lacuna.mpi.ways import BYTES, CELLS, RUNS, SERVING
 from lacuna.mpi.ways_profile import MpiProfile
 from lacuna.units import bytes_text, us_text
 
+LEAST_OFFERED = 254
+"""Descriptor::kBytes of lacuna/mpi/process/descriptor.hpp: the least value of LACUNA_MPI_OFFER."""
 GAIN = 0.95
 """MpiPrices::kGain of lacuna/guide/mpi_ways.hpp: the MPI's own way is left only for one that takes less of its time."""
 
@@ -87,9 +90,17 @@ def measured_here() -> list[str]:
 
 
 def expected(layout: Layout, libraries: list[str]) -> dict[str, Any]:
-    """By MPI: {"file", "warning", "uses": {"send": {"chosen", "ns": {way: nanoseconds}}}}. `file` is empty for usual
-    times."""
-    return {library: mpi_ways(layout, library) for library in libraries}
+    """By MPI: {"file", "warning", "forced", "uses": {"send": {"chosen", "ns": {way: nanoseconds}}}}. `file` is empty
+    for usual times. "forced" names the variable of the environment that chooses, if one does. Raises ValueError where
+    its value is none."""
+    way, offered = os.environ.get("LACUNA_MPI_WAY", ""), os.environ.get("LACUNA_MPI_OFFER", "")
+    if way not in ("", *_WAYS):
+        raise ValueError(f"LACUNA_MPI_WAY is {way!r}; it may be {', '.join(_WAYS)}")
+    if offered and not (offered.isdecimal() and int(offered) >= LEAST_OFFERED):
+        raise ValueError(f"LACUNA_MPI_OFFER is {offered!r}; it may be {LEAST_OFFERED} bytes or more")
+    forced = "LACUNA_MPI_WAY" if way else "LACUNA_MPI_OFFER" if offered else ""
+    found = {library: mpi_ways(layout, library, way, int(offered or 0)) for library in libraries}
+    return {library: {**of, "forced": forced} for library, of in found.items()}
 
 
 def show_expected(console: Console, found: dict[str, Any]) -> None:
@@ -104,7 +115,7 @@ def show_expected(console: Console, found: dict[str, Any]) -> None:
             console.print(Text(of["warning"]), soft_wrap=True)
         table = Table(box=None, padding=(0, 2, 0, 0))
         table.add_column("use")
-        table.add_column("chosen")
+        table.add_column(f"forced by {of['forced']}" if of["forced"] else "chosen")
         for way in _WAYS.values():
             table.add_column(f"{way}, µs", justify="right")
         for use, of_use in of["uses"].items():

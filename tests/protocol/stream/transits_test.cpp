@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "lacuna/guide/usual_thresholds.hpp"
 #include "lacuna/protocol/stream/stream_rings.hpp"
 
 namespace lacuna::test {
@@ -254,7 +255,7 @@ TEST(Transits, AreSeldomDirectWhereOffersAreInVain) {
 
 TEST(Transits, AreWideForShortMessages) {
   Pair pair;
-  EXPECT_EQ(pair.narrow(1000, RingMemory::kTimed - 1, 1, 1000), 0);
+  EXPECT_EQ(pair.narrow(1000, guide::usual::kTimedMessage - 1, 1, 1000), 0);
 }
 
 // A peer may write anything there: it only gets what it asked for, and after a while what is best again.

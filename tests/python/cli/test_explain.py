@@ -377,3 +377,24 @@ def test_what_a_preloaded_program_would_do() -> None:
     assert "In a program of Intel MPI" in shown
     assert re.search(r"MPI_Send +through shared memory", shown)
     assert re.search(r"MPI_Alltoallw +through shared memory +[\d.]+ +- +[\d.]+", shown)
+
+
+def test_what_the_environment_forces_of_a_preloaded_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in the program: a way that a use has not is the MPI's, and LACUNA_MPI_OFFER packs what is shorter."""
+    what = ("vector(1024, 1, 2, double)", "--mpi", "mpich")  # 8 KiB
+    monkeypatch.setenv("LACUNA_MPI_WAY", "packed")
+    shown = explain(*what).stdout
+    assert "forced by LACUNA_MPI_WAY" in shown
+    assert re.search(r"MPI_Send +packed by Lacuna", shown)
+    assert re.search(r"MPI_Alltoallw +the MPI's own", shown)
+    monkeypatch.delenv("LACUNA_MPI_WAY")
+    for offered_from, way in ((8192, "offered"), (8193, "packed")):
+        monkeypatch.setenv("LACUNA_MPI_OFFER", str(offered_from))
+        mpich = data(*what)["mpi"]["mpich"]
+        assert (mpich["forced"], mpich["uses"]["send"]["chosen"]) == ("LACUNA_MPI_OFFER", way)
+    for name, value in (("LACUNA_MPI_OFFER", "12"), ("LACUNA_MPI_OFFER", "much"), ("LACUNA_MPI_WAY", "fast")):
+        monkeypatch.delenv("LACUNA_MPI_OFFER", raising=False)
+        monkeypatch.setenv(name, value)
+        ended = explain(*what)
+        assert ended.exit_code == 2
+        assert f"{name} is '{value}'; it may be" in ended.stderr
