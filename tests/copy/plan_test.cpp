@@ -77,7 +77,7 @@ TEST(CopyPlans, LoopsWhoseRowsTouchAreOneStep) {
       }
       pack(layout, memory.data(), 0, layout.size(), packed.data());
       EXPECT_EQ(packed, expected) << element << " B, a step of " << step;
-      for (const std::int64_t at : {std::int64_t{1}, kColumns * element + 3, layout.size() - 7}) {  // parts begin and end anywhere
+      for (const std::int64_t at : {std::int64_t{1}, kColumns * element + 3, layout.size() - 7}) {
         std::vector<std::byte> part(static_cast<std::size_t>(layout.size() - at));
         pack(layout, memory.data(), at, layout.size() - at, part.data());
         EXPECT_TRUE(std::equal(part.begin(), part.end(), expected.begin() + at)) << element << " B from " << at;
