@@ -149,8 +149,8 @@ TEST_P(CopyCrossings, ShortElementsArePermuted) {
   }
 }
 
-// 16 bytes in rows of six, of 80 that are close, or of 29 that are spread over the cache's sets, whichever side they are
-// on; but not in rows of 32 whose lines push one another out, nor of 100 pages.
+// 16 bytes in rows of six, of 80 that are close, or of 29 that are spread over the cache's sets, on whichever side. Not
+// in rows of 32 whose lines push one another out, nor of 100 pages.
 TEST_P(CopyCrossings, RowsWhoseLinesStayAreTold) {
   const Nest few{.block = 16, .depth = 3, .loops = {{{6, 1280, 16}, {80, 16, 96}, {137, 7680, 7680}}}};
   const Nest spread{.block = 12, .depth = 2, .loops = {{{29, 18084, 12}, {1507, 12, 348}}}};
