@@ -371,7 +371,8 @@ const Node& innermost(const Node& loops) {
   return *node;
 }
 
-// Loops whose rows touch are merged in the form, which has a part for the end of each row: as loops they are one kernel's.
+// Loops whose rows touch are merged in the form, which has a part for the end of each row: as loops they are one
+// kernel's.
 Step step_of(const Node& node) {
   if (node.loops) {
     std::optional<Step> step = crossed_step(*node.loops);
