@@ -308,8 +308,8 @@ Step blocks_step(const Node& node) {
   return {.kind = Step::Kind::blocks, .count = node.runs, .irregular = irregular_kernel()};
 }
 
-// The loop of a part that steps from struct to struct, in the nest that packs it; nothing if the part is not a field, or
-// a few of one size.
+// The loop of a part that steps from struct to struct, in the nest that packs it; nothing if the part is not a field,
+// or a few of one size.
 std::optional<std::size_t> loop_of_structs(const Step& part, const Structs& structs) {
   if (part.kind == Step::Kind::nest && part.rows == 1 && part.count == structs.count && part.spots.stride == structs.stride) return 0;
   if (part.kind != Step::Kind::crossed) return std::nullopt;
