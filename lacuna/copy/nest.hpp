@@ -57,8 +57,8 @@ struct Nest {
 /// Whether the sides are dense along different loops, by less than a line: a transpose.
 [[nodiscard]] bool is_crossed(const Nest& nest);
 /// Of a transpose in a cache, the side along whose dense loop rows are as good as tiles, or null: elements that tiles
-/// move one by one, too, and rows whose lines on the other side stay in the first-level cache until the rows that follow
-/// have had the rest of each. They are few, or close to one another, or spread over its sets.
+/// move one by one, too, and rows whose lines on the other side stay in the first-level cache until the rows that
+/// follow have had the rest of each. They are few, or close to one another, or spread over its sets.
 [[nodiscard]] std::int64_t Loop::* rows_suffice(const Nest& nest);
 
 /// Moves it. `stream`: the destination is in no cache. Stores that passed the caches by are done when this returns.
