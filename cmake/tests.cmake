@@ -155,7 +155,7 @@ foreach(folder nic method protocol)
 endforeach()
 
 # The same tests on NIC ofi, over libfabric's provider tcp: as it is, and as strict as providers may be, where each
-# request waits for the one before; and what moves bytes over endpoints without a connection.
+# request waits for the one before; and on the providers whose endpoints have no connection.
 # ThreadSanitizer does not see how libfabric, which is not compiled with it, keeps its threads apart.
 set(on_wire "--gtest_filter=*wire*TwoProcesses*:*wire*TwoThreads*:*TwoProcesses*wire*:*TwoThreads*wire*")
 if(NOT LACUNA_SANITIZE STREQUAL "thread")
@@ -163,7 +163,13 @@ if(NOT LACUNA_SANITIZE STREQUAL "thread")
   add_share(nic.on_ofi_narrow nic 98 LACUNA_TEST_NIC=narrow ${on_wire})
 endif()
 if(LACUNA_SANITIZE STREQUAL "none")
-  add_share(nic.on_ofi_rxm nic 98 "LACUNA_TEST_NIC=ofi:tcp\\;ofi_rxm" "--gtest_filter=Nic/Messages*wire*:Nic/OneSided*wire*")
+  add_share(nic.on_ofi_rxm nic 98 "LACUNA_TEST_NIC=ofi:tcp\\;ofi_rxm" "--gtest_filter=*wire*TwoProcesses*:*TwoProcesses*wire*")
+  add_share(method.on_ofi_rxm method 98 "LACUNA_TEST_NIC=ofi:tcp\\;ofi_rxm" "--gtest_filter=*EveryMethod*TwoProcesses*wire_Default")
+  foreach(provider shm sockets)
+    add_share(nic.on_ofi_${provider} nic 98 LACUNA_TEST_NIC=ofi:${provider} "--gtest_filter=*wire*TwoProcesses*:*TwoProcesses*wire*")
+    # Chains of many writes take half a minute on these: methods with few requests are in each run.
+    add_share(method.on_ofi_${provider} method 98 LACUNA_TEST_NIC=ofi:${provider} "--gtest_filter=*EveryMethod*TwoProcesses/pack*wire_Default")
+  endforeach()
   add_share(method.on_ofi_tcp method 98 LACUNA_TEST_NIC=ofi:tcp "--gtest_filter=*wire*TwoProcesses*:*TwoProcesses*wire*")
   add_share(protocol.on_ofi_tcp protocol 98 LACUNA_TEST_NIC=ofi:tcp "--gtest_filter=Storm*:DeadPeer*:Truncation*:Access*")
   add_share(method.on_ofi_narrow method 98 LACUNA_TEST_NIC=narrow "--gtest_filter=*EveryMethod*TwoProcesses*wire_*")
@@ -174,6 +180,9 @@ endif()
 if(hand_overs)
   foreach(example kv_handover reshard)
     add_test(NAME handover.${example} COMMAND ${example} --tokens 200 --layers 2 --repeats 1 --json)
+    add_test(NAME handover.${example}_on_ofi COMMAND ${example} --tokens 200 --layers 2 --repeats 1 --json)
+    set_tests_properties(handover.${example}_on_ofi PROPERTIES ENVIRONMENT LACUNA_NIC=ofi:tcp LABELS programs TIMEOUT ${share_timeout}
+      PASS_REGULAR_EXPRESSION "\"verified\": true,[^a-z]*\"rows\"" SKIP_REGULAR_EXPRESSION "NIC ofi needs libfabric")
     add_test(NAME handover.${example}_corrupted COMMAND ${example} --tokens 200 --layers 2 --repeats 1 --method pack)
     set_tests_properties(handover.${example} PROPERTIES PASS_REGULAR_EXPRESSION "\"verified\": true,[^a-z]*\"rows\"")
     set_tests_properties(handover.${example}_corrupted PROPERTIES

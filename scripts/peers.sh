@@ -31,7 +31,7 @@ prefix() {
 
 # As setup.sh does it, but without these the others still go in.
 packages() {
-  local wanted=(openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran iproute2)
+  local wanted=(openmpi-bin libopenmpi-dev mpich libmpich-dev gfortran iproute2 libfabric-bin ucx-utils)
   if ! command -v dpkg-query >/dev/null; then
     say "not a Debian system; going without its MPIs"
     return

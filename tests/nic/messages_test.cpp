@@ -1,4 +1,6 @@
 // Send, receive and write over every path: the bytes, their order, and what completes when.
+#include <array>
+
 #include "tests/nic/rig.hpp"
 
 namespace lacuna::test {
@@ -161,7 +163,38 @@ std::string ordinary_memory(nic::Path path, int rank, nic::Bootstrap& bootstrap)
   return {};
 }
 
+// Each receive has its own length: a message that is too long for it is an error at both ends, behind those that fit,
+// though other receives would have taken it.
+std::string lengths_of_receives(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
+  Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, path, 4096));
+  constexpr std::array<std::uint32_t, 5> takes{10, 1000, 10, 50, 1000};
+  constexpr std::array<std::uint32_t, 4> sent{10, 1000, 9, 51};
+  std::memset(rig.buffer.data(), rank == 0 ? 1 : 2, 4096);
+  for (std::uint64_t i = 0; rank == 1 && i < takes.size(); ++i) {
+    const nic::Sge sge = rig.sge(0, takes[i]);
+    LACUNA_END_TRY(rig.qp->post_recv({.wr_id = i, .sg_list = {&sge, 1}}));
+  }
+  LACUNA_END_TRY(barrier(bootstrap));
+  for (std::uint64_t i = 0; rank == 0 && i < sent.size(); ++i) {
+    const nic::Sge sge = rig.sge(0, sent[i]);
+    LACUNA_END_TRY(rig.qp->post_send({.wr_id = i, .sg_list = {&sge, 1}}));
+  }
+  for (std::uint64_t i = 0; i < sent.size(); ++i) {
+    const nic::Completion done = LACUNA_END_TRY(rig.next());
+    LACUNA_END_EXPECT(done.wr_id == i);
+    if (i + 1 < sent.size()) {
+      LACUNA_END_EXPECT(done.status == Status::success && (rank == 0 || done.byte_len == sent[i]));
+    } else {
+      LACUNA_END_EXPECT(means(rank == 0 ? Status::rem_inv_req_err : Status::loc_len_err, done.status));
+    }
+  }
+  LACUNA_END_EXPECT(rig.qp->fault() != nullptr);
+  LACUNA_END_TRY(barrier(bootstrap));
+  return {};
+}
+
 LACUNA_ON_EVERY_PATH_BY_LISTS(Messages, gather_scatter, 4)
+LACUNA_ON_EVERY_PATH(Messages, lengths_of_receives)
 LACUNA_ON_EVERY_PATH(Messages, many)
 LACUNA_ON_EVERY_PATH_BY_KEYS(Messages, short_pieces)
 LACUNA_ON_EVERY_PATH_BY_LISTS(Messages, writes, 2)

@@ -39,7 +39,7 @@ std::string named_memory() {
 std::string killed(nic::Path path, bool receiving, int rank, nic::Bootstrap& bootstrap) {
   Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, path, 1 << 20));
   const nic::Sge sge = rig.sge(0, 1 << 20);
-  LACUNA_END_EXPECT(named_memory().empty());
+  LACUNA_END_EXPECT(named_memory().empty() || tested_nic() == "ofi:shm");  // that provider's own
   for (int i = 0;; ++i) {
     if (rank == 1 && i == 20) raise(SIGKILL);
     const bool known = rig.qp->fault() != nullptr;  // it died when nothing was under way

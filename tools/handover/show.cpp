@@ -32,7 +32,7 @@ std::string per_block(double ns) { return ns < 0 ? "-" : fmt::format("{:.2f}", n
 Arguments::Arguments(std::vector<Setting> settings) : settings_(std::move(settings)) {
   settings_.push_back({"method", "all", "one method alone", 0, 0, method_names()});
   settings_.back().words.insert(settings_.back().words.begin(), "all");
-  settings_.push_back({"path", "all", "one path alone", 0, 0, {"all", "mapped", "slots", "kernel"}});
+  settings_.push_back({"path", "all", "one path alone", 0, 0, {"all", "mapped", "slots", "kernel", "wire"}});
   settings_.push_back({"repeats", "5", "transfers that are timed, of which the median counts", 1, 1000});
   for (const Setting& setting : settings_) values_[setting.name] = setting.value;
 }
@@ -164,7 +164,7 @@ int run_program(const Program& program, int argc, char** argv) {
   const char* fault = std::getenv("LACUNA_TEST_FAULT");
   const bool corrupt = fault != nullptr && std::string_view(fault) == "corrupt";
   return run_crew(program.ranks, [&](Crew& crew) {
-    Result<std::unique_ptr<nic::Context>> context = nic::open("local");
+    Result<std::unique_ptr<nic::Context>> context = nic::open_usual(false);  // LACUNA_NIC names another one than local
     if (!context) return complain(context.error(), 1);
     const Result<Outcome> outcome = hand_over(crew, **context, *streams, arguments.wanted(), corrupt);
     if (!outcome) return complain(outcome.error(), 1);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "lacuna/nic/ofi/context.hpp"
 #include "lacuna/nic/ofi/queue_pair.hpp"
@@ -43,6 +44,12 @@ void CompletionQueue::give_back(Operation* operation) {
   free_.push_back(operation);
 }
 
+void CompletionQueue::cancel(const QueuePair& pair, fid_ep* endpoint) {
+  for (Operation& operation : operations_) {
+    if (operation.owner == &pair && operation.kind == Operation::Kind::receive) fi_cancel(&endpoint->fid, &operation.provider);
+  }
+}
+
 void CompletionQueue::dispatch(void* context, const Outcome& outcome) {
   if (context == nullptr) return;
   auto* operation = reinterpret_cast<Operation*>(context);
@@ -71,6 +78,7 @@ void CompletionQueue::progress() {
     if (found <= 0) break;
     for (const fi_cq_data_entry& one : std::span(done).first(static_cast<std::size_t>(found)))
       dispatch(one.op_context, {0, one.flags, one.len, one.data});
+    if (std::cmp_less(found, done.size())) break;  // another look takes time, in which what was found waits
   }
   for (QueuePair* pair : pairs_) pair->advance();
 }

@@ -17,7 +17,7 @@
 namespace lacuna::nic::ofi {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x3130'6966'6f61'636c;
+constexpr std::uint64_t kMagic = 0x3230'6966'6f61'636c;
 constexpr std::int64_t kTimeout = 60'000'000'000;  // ns for the peer to do its part
 constexpr unsigned kPause = 100;                   // us between two looks for an event
 constexpr std::size_t kMostAddress = 128;          // bytes of an endpoint's
@@ -289,6 +289,7 @@ Result<std::unique_ptr<nic::QueuePair>> Context::connect(Bootstrap& bootstrap, n
   };
   LACUNA_TRY(agree(bootstrap, check(), options.path, kTimeout));  // else one end would wait for the other to connect
   LACUNA_TRY(agree(bootstrap, meeting.connect(mine, theirs), options.path, kTimeout));
+  pair->watch(answer.process);
   pair->open(std::move(limits));
   LACUNA_TRY(agree(bootstrap, greet(*pair), options.path, kTimeout));
   return std::unique_ptr<nic::QueuePair>(std::move(pair));

@@ -64,7 +64,11 @@ void Control::advance() {
   while (!to_receive_.empty() && post_receive(to_receive_.back())) to_receive_.pop_back();
   while (!waiting_.empty() && !free_.empty()) {
     std::memcpy(at(free_.back()), &waiting_.front(), sizeof(Said));
-    if (!post_send(free_.back())) return;
+    if (!post_send(free_.back())) {
+      if (refused_since_ == 0) refused_since_ = base::now_ns();
+      return;
+    }
+    refused_since_ = 0;
     free_.pop_back();
     waiting_.pop_front();
   }

@@ -30,6 +30,9 @@ class Control {
   Result<void> say(const Said& message);
   /// Nothing that was said is under way.
   [[nodiscard]] bool quiet() const { return waiting_.empty() && free_.size() == kSlots; }
+  /// Since when the provider refuses what waits; 0: it does not. Endpoints without a connection say in no other way
+  /// that the peer is gone: the provider tries to reach it anew, for ever.
+  [[nodiscard]] std::int64_t refused_since() const { return refused_since_; }
   /// Gives the provider what waits.
   void advance();
   /// A slot of say() is free.
@@ -48,6 +51,7 @@ class Control {
   RegisteredBuffer memory_;
   void* desc_;
   Endpoint* endpoint_ = nullptr;
+  std::int64_t refused_since_ = 0;
   std::deque<Said> waiting_;
   std::vector<std::uint64_t> free_;        // slots to send from
   std::vector<std::uint64_t> to_receive_;  // slots that the provider had no room for

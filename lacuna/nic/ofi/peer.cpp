@@ -4,6 +4,11 @@
 #include "lacuna/nic/ofi/queue_pair.hpp"
 
 namespace lacuna::nic::ofi {
+namespace {
+
+constexpr std::size_t kMostRooms = 4096;  // more than a queue has receives
+
+}  // namespace
 
 void QueuePair::say(const Said& message) {
   const Result<void> said = control_->say(message);
@@ -13,9 +18,7 @@ void QueuePair::say(const Said& message) {
 void QueuePair::hear(const Said& message) {
   heard_ = true;
   switch (message.kind) {
-    case Said::credit:
-      if (message.count > credit_) credit_ = message.count;
-      break;
+    case Said::credit: credit(message); break;
     case Said::word:
       if (usage_ && !usage_->known()) usage_->learn(message);
       break;
@@ -28,10 +31,31 @@ void QueuePair::hear(const Said& message) {
       if (RemoteRegion* region = remote_.find(message.key)) region->revoked = true;
       let_go(message.key, false);
       break;
+    case Said::length: length(message); break;
     case Said::beat: break;
     case Said::released: revoking_.erase(message.key); break;
-    default: farewell(message.key); break;
+    default: farewell(message); break;
   }
+}
+
+void QueuePair::credit(const Said& message) {
+  if (message.count <= credit_) return;
+  credit_ = message.count;
+  room_.push_back({message.count, message.bytes, message.rights == Said::kSpoiled});
+  if (room_.size() > kMostRooms && !end_)
+    end_ = {
+        Status::general_err, Status::wr_flush_err, {base::Code::malformed, "the peer posts more receives than there are"}, Said::kClosed};
+}
+
+void QueuePair::length(const Said& message) {
+  if (message.count < receives_done_ || message.count >= receives_started_) return;
+  Receive& request = receive_at(message.count);
+  if (!std::exchange(request.awaits_length, false)) {
+    lengths_[message.count] = message.bytes;
+    return;
+  }
+  request.completion.byte_len = message.bytes;
+  request.done = true;
 }
 
 void QueuePair::tell(std::uint32_t key) {
@@ -58,12 +82,20 @@ void QueuePair::let_go(std::uint32_t key, bool done) {
   if (!fault_) say({.kind = Said::released, .key = key});
 }
 
-void QueuePair::farewell(std::uint32_t status) {
+void QueuePair::farewell(const Said& message) {
   if (end_) return;
+  const std::uint32_t status = message.key;
   const base::Error closed{base::Code::peer_lost, "the peer closed the connection"};
   const base::Error gave_up{base::Code::peer_lost, "the peer gave the connection up, after an error of a request of its own"};
   switch (status) {
     case Said::kClosed: end_ = {Status::retry_exc_err, Status::wr_flush_err, closed, kSayNothing}; break;
+    case Said::kTooLong: {
+      // The receive that it was for says which of both it was.
+      const bool known = message.count >= receives_done_ && message.count < receives_started_;
+      const Status why = known && receive_at(message.count).spoiled ? Status::loc_prot_err : Status::loc_len_err;
+      end_ = {Status::wr_flush_err, why, cause_of(why), kSayNothing, known ? message.count : 0};
+      break;
+    }
     case kBroken:  // it waits for an answer, as this end may do
       end_ = {Status::retry_exc_err, Status::wr_flush_err, cause_of(Status::retry_exc_err), kBroken};
       break;

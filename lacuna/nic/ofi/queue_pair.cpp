@@ -1,6 +1,9 @@
 #include "lacuna/nic/ofi/queue_pair.hpp"
 
+#include <poll.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -10,7 +13,8 @@
 namespace lacuna::nic::ofi {
 namespace {
 
-constexpr std::int64_t kLinger = 1'000'000'000;  // ns
+constexpr std::int64_t kLinger = 1'000'000'000;       // ns
+constexpr std::int64_t kUnreachable = 1'000'000'000;  // ns in which a provider finds a peer again that it lost
 
 // What a provider's error says of a request; none: of the connection.
 std::optional<Status> refusal_of(int error) {
@@ -71,7 +75,10 @@ QueuePair::~QueuePair() {
 // What was posted arrives, as it would from a device that has it already: a second at most.
 void QueuePair::linger() {
   const std::int64_t deadline = base::now_ns() + kLinger;
+  bool asked = false;
   while (opened_ && !fault_ && sends_done_ < sends_posted_ && base::now_ns() < deadline) {
+    // A word arrives behind the messages that nothing asked for.
+    if (!asked && usage_ && sends_started_ == sends_posted_ && !silent_.empty()) asked = set_word(*usage_, usage_->said);
     queue_.progress();
     sched_yield();
   }
@@ -118,8 +125,9 @@ Result<void> QueuePair::post_chain(std::span<const SendRequest> chain) {
       const auto* from = reinterpret_cast<const std::byte*>(sge.addr);
       own.bytes.insert(own.bytes.end(), from, from + sge.length);
     }
-    own.asks = request.signaled || &request == &chain.back() || request.opcode == Opcode::read || request.opcode == Opcode::write_imm ||
-               !context_.provider().ordered();
+    own.asks = request.signaled || request.opcode == Opcode::read || request.opcode == Opcode::write_imm ||
+               !context_.provider().ordered() || !context_.provider().connected() ||
+               (&request == &chain.back() && (request.opcode != Opcode::send || !usage_));
     own.wrote = own.done = false;
     own.flying = 0;
     own.status = Status::success;
@@ -137,7 +145,7 @@ Result<void> QueuePair::post_recv(const RecvRequest& request) {
   Receive& own = receive_at(receives_posted_);
   own.wr_id = request.wr_id;
   own.list.assign(request.sg_list.begin(), request.sg_list.end());
-  own.spoiled = own.done = false;
+  own.spoiled = own.done = own.awaits_length = false;
   own.status = Status::success;
   const std::uint64_t number = receives_posted_++;
   if (fault_) {
@@ -158,6 +166,7 @@ void QueuePair::take(Operation::Kind kind, std::uint64_t number, const Outcome& 
       --flying_;
       --answers_;
       data_dead_ = data_dead_ || outcome.error != 0;
+      if (outcome.error == 0 && number > 0) arrived_before(number - 1);
       break;
     case Operation::Kind::receive: take_receive(number, outcome); break;
     case Operation::Kind::say:
@@ -229,8 +238,15 @@ void QueuePair::take_receive(std::uint64_t number, const Outcome& outcome) {
   if (outcome.error == FI_ETRUNC) request.status = request.spoiled ? Status::loc_prot_err : Status::loc_len_err;
   if ((outcome.flags & FI_REMOTE_CQ_DATA) == 0) return;
   request.completion.opcode = Opcode::recv_imm;
-  request.completion.byte_len = outcome.data >> 32;
   request.completion.imm_data = static_cast<std::uint32_t>(outcome.data);
+  request.completion.byte_len = outcome.data >> 32;
+  if (context_.provider().tells_lengths()) return;
+  const auto said = lengths_.find(number);
+  request.done = said != lengths_.end();
+  request.awaits_length = !request.done;
+  if (!request.done) return;
+  request.completion.byte_len = said->second;
+  lengths_.erase(said);
 }
 
 void QueuePair::advance() {
@@ -280,9 +296,17 @@ void QueuePair::lost() {
   if (!end_) end_ = {Status::retry_exc_err, Status::wr_flush_err, cause_of(Status::retry_exc_err), kSayNothing};
 }
 
+void QueuePair::watch(std::int64_t process) {
+  if (process > 0 && !context_.provider().connected()) peer_ = base::Fd(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
+}
+
 void QueuePair::look() {
   if (!opened_ || fault_) return;
   if (!context_.provider().connected()) {
+    pollfd ended{peer_.get(), POLLIN, 0};
+    const std::int64_t since = control_->refused_since();
+    const bool unreachable = heard_ && since > 0 && base::now_ns() - since > kUnreachable;
+    if (unreachable || (peer_ && ::poll(&ended, 1, 0) == 1)) return lost();
     if (control_->quiet()) say({.kind = Said::beat});
     return;
   }
@@ -300,7 +324,9 @@ void QueuePair::look() {
 void QueuePair::settle() {
   if (data_dead_ && !end_ && !std::exchange(asked_why_, true)) say({.kind = Said::bye, .key = kBroken});
   const bool waits = flying_ > 0 || receives_started_ > receives_done_;
-  if (!end_ || (context_.provider().connected() && !data_dead_ && waits)) return;
+  if (!end_ || (!data_dead_ && end_->behind > receives_done_)) return;
+  const bool too_long = end_->receive == Status::loc_len_err || end_->receive == Status::loc_prot_err;
+  if (context_.provider().connected() && !data_dead_ && waits && !too_long) return;
   End end = *end_;
   // It broke since the peer's region had gone: the peer has said so before.
   if (sends_done_ < sends_started_ && end.send == Status::retry_exc_err && reaches_what_goes(send_at(sends_done_)))
@@ -316,8 +342,8 @@ bool QueuePair::reaches_what_goes(const Send& request) {
 void QueuePair::fail(End end) {
   fault_ = std::move(end.why);
   if (end.to_say != kSayNothing) say({.kind = Said::bye, .key = end.to_say});
-  ends_.data.endpoint.reset();  // the provider touches no memory of the requests any more
-  silent_.clear();              // it may still give their operations back
+  abandon();
+  silent_.clear();  // the provider may still give their operations back
   for (std::uint64_t number = sends_done_; number < sends_posted_; ++number) {
     flush_send(number, end.send);
     end.send = Status::wr_flush_err;
@@ -327,6 +353,16 @@ void QueuePair::fail(End end) {
     end.receive = Status::wr_flush_err;
   }
   told_.clear();
+}
+
+// The provider touches no memory of the requests any more.
+void QueuePair::abandon() {
+  if (!context_.provider().closes_alone()) {
+    // What is under way to a peer that is gone has no way to come back.
+    queue_.cancel(*this, ends_.data.endpoint.get());
+    return;
+  }
+  ends_.data.endpoint.reset();
 }
 
 void QueuePair::flush_send(std::uint64_t number, Status status) {

@@ -10,6 +10,7 @@
 
 #include <deque>
 #include <set>
+#include <unordered_map>
 #include <vector>
 
 #include "lacuna/nic/ofi/context.hpp"
@@ -43,6 +44,8 @@ class QueuePair final : public nic::QueuePair {
   [[nodiscard]] Control& control() { return *control_; }
   [[nodiscard]] CompletionQueue& queue() { return queue_; }
   Ends& ends() { return ends_; }
+  /// The peer's process, where the operating system vouches for it (Hello::process): its end is noticed.
+  void watch(std::int64_t process);
   /// The peer is connected, too, and is greeted.
   void open(Limits limits);
   /// Both ends have greeted one another: some providers connect only then, by both ends' polls.
@@ -79,10 +82,18 @@ class QueuePair final : public nic::QueuePair {
   struct Receive {
     std::uint64_t wr_id = 0;
     std::vector<Sge> list;
-    bool spoiled = false;  // this end's memory may not be reached so: an error once a message with bytes comes
+    std::uint64_t takes = 0;  // bytes
+    bool spoiled = false;     // this end's memory may not be reached so: an error once a message with bytes comes
     bool done = false;
+    bool awaits_length = false;  // the message is here, and the length of its write is still to be said
     Status status = Status::success;
     Completion completion;
+  };
+  // What the peer's receives up to a number take.
+  struct Room {
+    std::uint64_t count;
+    std::uint64_t bytes;
+    bool spoiled;
   };
   // An operation of a request that the provider says nothing of unless it fails.
   struct Silent {
@@ -94,7 +105,8 @@ class QueuePair final : public nic::QueuePair {
     Status send;
     Status receive;
     base::Error why;
-    std::uint32_t to_say;  // of bye; kSayNothing
+    std::uint32_t to_say;      // of bye; kSayNothing
+    std::uint64_t behind = 0;  // receives that get their message first
   };
   static constexpr std::uint32_t kSayNothing = ~std::uint32_t{0};
   static constexpr std::uint32_t kBroken = 0x100;  // of bye: this end does not know why its data endpoint failed
@@ -111,14 +123,18 @@ class QueuePair final : public nic::QueuePair {
   void refuse(Send& request, Status status);
   bool post(Send& request, std::uint64_t number, const Pieces& pieces, RemoteRegion* region);
   bool posted(Send& request, std::uint64_t number, long returned, Operation* operation, bool asks);
+  [[nodiscard]] bool follows(std::uint64_t number);
   void announce_receives();
+  bool fits(Send& request, std::uint64_t bytes);
   bool set_word(Usage& usage, bool set);
 
   // peer.cpp
   void hear(const Said& message);
   void tell(std::uint32_t key);
   void let_go(std::uint32_t key, bool done);
-  void farewell(std::uint32_t status);
+  void credit(const Said& message);
+  void length(const Said& message);
+  void farewell(const Said& message);
   void say(const Said& message);
 
   // queue_pair.cpp
@@ -133,6 +149,7 @@ class QueuePair final : public nic::QueuePair {
   void linger();
   void lost();
   void fail(End end);
+  void abandon();
   [[nodiscard]] bool reaches_what_goes(const Send& request);
   void flush_send(std::uint64_t number, Status status);
   void flush_receive(std::uint64_t number, Status status);
@@ -146,6 +163,7 @@ class QueuePair final : public nic::QueuePair {
   std::optional<Usage> usage_;  // none where a provider's regions end at once
   Ends ends_;
   RemoteKeys remote_;
+  base::Fd peer_;  // readable once the peer's process has ended; none: nobody knows which it is
   bool opened_ = false;
   bool heard_ = false;  // anything of the peer
 
@@ -157,6 +175,8 @@ class QueuePair final : public nic::QueuePair {
   std::uint64_t flying_ = 0, reads_flying_ = 0;
   std::uint64_t answers_ = 0;                // that the peer's provider owes for what is flying, but for reads
   std::uint64_t messages_ = 0, credit_ = 0;  // that were started, and that the peer has posted receives for
+  std::deque<Room> room_;
+  std::unordered_map<std::uint64_t, std::uint64_t> lengths_;  // of writes whose message is not here yet
   std::uint64_t credit_said_ = 0;
   bool refused_ = false;    // a request has failed: none behind it starts
   bool data_dead_ = false;  // operations of the data endpoint fail

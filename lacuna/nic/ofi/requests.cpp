@@ -30,6 +30,7 @@ void QueuePair::start_receives() {
     Receive& request = receive_at(receives_started_);
     Pieces pieces;
     request.spoiled = !context_.regions().resolve(request.list, true, pieces);
+    request.takes = request.spoiled ? 0 : pieces.bytes;
     if (request.spoiled) pieces.count = 0;  // a message without bytes needs no memory
     Operation* operation = queue_.take(*this, Operation::Kind::receive, receives_started_);
     const fi_msg message{pieces.iov.data(), pieces.desc.data(), pieces.count, ends_.data.peer, &operation->provider, 0};
@@ -41,12 +42,26 @@ void QueuePair::start_receives() {
 }
 
 // Said when as many are new as the peer still knows of: rarely while many are posted, and at once when there was none.
+// Receives of one length are said together.
 void QueuePair::announce_receives() {
   const std::uint64_t fresh = receives_started_ - credit_said_;
   const std::uint64_t left = credit_said_ > receives_done_ ? credit_said_ - receives_done_ : 0;
   if (fresh == 0 || fresh < left) return;
-  credit_said_ = receives_started_;
-  say({.kind = Said::credit, .count = credit_said_});
+  while (credit_said_ < receives_started_) {
+    const Receive& first = receive_at(credit_said_);
+    const auto alike = [&](const Receive& other) { return other.takes == first.takes && other.spoiled == first.spoiled; };
+    while (credit_said_ < receives_started_ && alike(receive_at(credit_said_))) ++credit_said_;
+    say({.kind = Said::credit, .count = credit_said_, .bytes = first.takes, .rights = first.spoiled ? Said::kSpoiled : 0});
+  }
+}
+
+// Whether the peer's receive takes a message of so many bytes; else this end gives up.
+bool QueuePair::fits(Send& request, std::uint64_t bytes) {
+  while (!room_.empty() && room_.front().count <= messages_) room_.pop_front();
+  if (bytes == 0 || room_.empty() || bytes <= room_.front().bytes) return true;
+  say({.kind = Said::bye, .key = Said::kTooLong, .count = messages_});
+  refuse(request, room_.front().spoiled ? Status::rem_op_err : Status::rem_inv_req_err);
+  return false;
 }
 
 // --- sends -----------------------------------------------------------------------------------------------------------
@@ -70,6 +85,17 @@ bool QueuePair::may_start(const Send& request) {
   if (!context_.provider().ordered() && flying_ > 0) return false;
   if (request.fence && reads_flying_ > 0) return false;
   return !is_message(request.opcode) || messages_ < credit_;
+}
+
+// Whether it will be posted right behind the one that is being posted.
+bool QueuePair::follows(std::uint64_t number) {
+  if (number >= sends_posted_ || !context_.provider().ordered() || answers_ + 2 > kMostAnswers) return false;
+  const Send& next = send_at(number);
+  if (next.fence && reads_flying_ > 0) return false;
+  if (is_message(next.opcode) && messages_ + 1 >= credit_) return false;
+  if (next.opcode == Opcode::send) return true;
+  const RemoteRegion* region = remote_.find(next.rkey);
+  return region != nullptr && region->state == RemoteRegion::State::known && !region->revoked && total(next.list) > 0;
 }
 
 bool QueuePair::start(Send& request, std::uint64_t number) {
@@ -132,7 +158,7 @@ bool QueuePair::set_word(Usage& usage, bool set) {
   const Sge value = usage.value(set);
   if (!usage.known() || !context_.regions().resolve({&value, 1}, false, pieces)) return false;
   const fi_rma_iov target{usage.peer().target, value.length, usage.peer().provider_key};
-  Operation* operation = queue_.take(*this, Operation::Kind::word, 0);
+  Operation* operation = queue_.take(*this, Operation::Kind::word, sends_started_);
   const fi_msg_rma message{pieces.iov.data(), pieces.desc.data(), 1, ends_.data.peer, &target, 1, &operation->provider, 0};
   if (const ssize_t returned = fi_writemsg(ends_.data.endpoint.get(), &message, kSendFlags); returned != 0) {
     queue_.give_back(operation);
@@ -150,8 +176,10 @@ bool QueuePair::post(Send& request, std::uint64_t number, const Pieces& pieces, 
   void** desc = const_cast<void**>(pieces.desc.data());
   const bool immediate = request.opcode == Opcode::write_imm;
   const bool ordered = context_.provider().ordered();
-  const bool asks = request.asks && !(immediate && ordered);  // the message behind a write asks for both
-  const std::uint64_t flags = (asks ? kSendFlags : 0) | (request.inlined && pieces.bytes > 0 ? FI_INJECT : 0);
+  // The message behind a write asks for both.
+  const bool asks = request.asks && !(immediate && ordered && context_.provider().connected());
+  const std::uint64_t more = follows(number + 1) ? FI_MORE : 0;
+  const std::uint64_t flags = (asks ? kSendFlags : 0) | (request.inlined && pieces.bytes > 0 ? FI_INJECT : 0) | more;
   if (region != nullptr) {
     if (usage_) usage_->wanted = true;
     if (usage_ && !usage_->said && !set_word(*usage_, true)) return false;
@@ -172,15 +200,18 @@ bool QueuePair::post(Send& request, std::uint64_t number, const Pieces& pieces, 
     if (!ordered) return false;  // the message goes once the write is done
   }
   if (!ordered && flying_ > 0) return false;
+  if (!immediate && !fits(request, pieces.bytes)) return request.done;
   Operation* operation = queue_.take(*this, Operation::Kind::message, number);
   const fi_msg message{pieces.iov.data(),
                        desc,
                        immediate ? 0 : pieces.count,
                        ends_.data.peer,
                        &operation->provider,
-                       total(request.list) << 32 | request.imm_data};
-  const std::uint64_t how = immediate ? kSendFlags | FI_REMOTE_CQ_DATA : flags;
+                       context_.provider().tells_lengths() ? total(request.list) << 32 | request.imm_data : request.imm_data};
+  std::uint64_t how = immediate ? kSendFlags | FI_REMOTE_CQ_DATA | more : flags;
+  if (pieces.bytes == 0 || immediate) how &= ~context_.provider().unanswered_when_empty();
   if (!posted(request, number, fi_sendmsg(endpoint, &message, how), operation, immediate || asks)) return request.done;
+  if (immediate && !context_.provider().tells_lengths()) say({.kind = Said::length, .count = messages_, .bytes = total(request.list)});
   ++messages_;
   return true;
 }

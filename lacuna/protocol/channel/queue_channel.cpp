@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <utility>
 
 #include "lacuna/protocol/channel/channel.hpp"
 
@@ -14,6 +15,7 @@ namespace {
 
 constexpr int kReceives = 64;
 constexpr int kSends = 32;
+constexpr int kQuarters = 4;  // of the sends: one completion tells of each
 constexpr std::size_t kSlot = sizeof(Head) + kMostPayload;
 
 class QueueChannel final : public Channel {
@@ -35,8 +37,8 @@ class QueueChannel final : public Channel {
 
   std::byte* claim(std::size_t /*bytes*/) override {
     if (broken_ || credits_ < 2) return nullptr;
-    if (in_flight_ == sends_) poll();
-    return in_flight_ == sends_ ? nullptr : send_slot() + sizeof(Head);
+    if (!may_send()) poll();
+    return may_send() ? send_slot() + sizeof(Head) : nullptr;
   }
 
   void commit(Head& head) override {
@@ -44,19 +46,24 @@ class QueueChannel final : public Channel {
     std::memcpy(send_slot(), &head, sizeof head);
     const auto bytes = static_cast<std::int64_t>(sizeof head + head.payload);
     const nic::Sge sge = memory_.sge((receives_ + next_send_) * static_cast<std::int64_t>(kSlot), bytes);
-    const Result<void> posted =
-        qp_->post_send({.opcode = nic::Opcode::send, .sg_list = {&sge, 1}, .inline_data = bytes <= qp_->limits().max_inline});
+    ++sent_;
+    // What a goodbye is behind of has arrived with it
+    const bool signaled = head.kind == HeadKind::bye || sent_ % static_cast<std::uint64_t>(std::max(1, sends_ / kQuarters)) == 0;
+    const Result<void> posted = qp_->post_send({.wr_id = sent_,
+                                                .opcode = nic::Opcode::send,
+                                                .sg_list = {&sge, 1},
+                                                .signaled = signaled,
+                                                .inline_data = bytes <= qp_->limits().max_inline});
     if (!posted) broken_ = posted.error();
     next_send_ = (next_send_ + 1) % sends_;
-    ++in_flight_;
     --credits_;
   }
 
   Result<bool> next(Arrival& arrival) override {
     // A peer that sends nothing but credit shall not keep this end from everything else
     for (int i = 0; i < receives_; ++i) {
-      if (arrived_.empty()) poll();
-      if (owed_ >= receives_ / 2 && credits_ > 0 && in_flight_ < sends_) {
+      if (arrived_.empty() && !std::exchange(emptied_, false)) poll();
+      if (owed_ >= receives_ / 2 && credits_ > 0 && may_send()) {
         Head nothing;
         commit(nothing);
       }
@@ -81,11 +88,14 @@ class QueueChannel final : public Channel {
   void pop() override {
     if (const Result<void> posted = post(arrived_.front().receive); !posted) broken_ = posted.error();
     arrived_.pop_front();
+    emptied_ = arrived_.empty();
     ++owed_;
     shown_ = false;
   }
 
   const base::Error* fault() override {
+    // next() polls, and is called as often; a second look makes whatever comes meanwhile late
+    if (!broken_ && qp_->fault() == nullptr) return nullptr;
     poll();
     if (!arrived_.empty()) return nullptr;  // what came before goes first
     return broken_ ? &*broken_ : qp_->fault();
@@ -101,6 +111,7 @@ class QueueChannel final : public Channel {
     int receive;
     std::size_t bytes;
   };
+  [[nodiscard]] bool may_send() const { return std::cmp_less(sent_ - arrived_sends_, sends_); }
   [[nodiscard]] std::byte* send_slot() const { return memory_.buffer.data() + static_cast<std::size_t>(receives_ + next_send_) * kSlot; }
   Result<void> post(int receive) {
     const nic::Sge sge = memory_.sge(receive * static_cast<std::int64_t>(kSlot), kSlot);
@@ -111,7 +122,7 @@ class QueueChannel final : public Channel {
     for (int n = context_.poll(*queue_, completions), i = 0; i < n; ++i) {
       const nic::Completion& done = completions[static_cast<std::size_t>(i)];
       if (done.opcode != nic::Opcode::recv)
-        --in_flight_;
+        arrived_sends_ = std::max(arrived_sends_, done.wr_id);
       else if (done.status == nic::Status::success)
         arrived_.push_back({static_cast<int>(done.wr_id), done.byte_len});
     }
@@ -124,8 +135,10 @@ class QueueChannel final : public Channel {
   int receives_, sends_;
   int credits_;  // receives that the peer has posted and nothing is on its way to
   int owed_ = 0;
-  int in_flight_ = 0, next_send_ = 0;
-  bool shown_ = false;  // the oldest arrival's credits are counted
+  std::uint64_t sent_ = 0, arrived_sends_ = 0;
+  int next_send_ = 0;
+  bool emptied_ = false;  // what came last was just taken: a look for more would make its answer late
+  bool shown_ = false;    // the oldest arrival's credits are counted
   std::deque<Came> arrived_;
   std::optional<base::Error> broken_;
 };

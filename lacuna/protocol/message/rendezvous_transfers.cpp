@@ -56,6 +56,12 @@ bool may_make(const RendezvousLine& line, const RendezvousTransfer& now, Role ro
   return now.parts.back().told && now.parts.size() < line.endpoints(path);
 }
 
+// The whole layout is no slice: what is known of it (whether it overlaps itself, how it is copied) is not found again.
+Result<Layout> part_of(const Layout& whole, const Cut& cut, std::uint32_t index) {
+  if (cut.count() == 1) return whole;
+  return whole.slice(cut.begin(index), cut.size(index));
+}
+
 }  // namespace
 
 // --- announcement and answer -----------------------------------------------------------------------------------------
@@ -174,7 +180,7 @@ Result<void> RendezvousTransfers::cut(RendezvousTransfer& now) {
 // has to be made again.
 Result<bool> RendezvousTransfers::take_memory(RendezvousTransfer& now, MovingPart& part, Role role) {
   const Request& request = *now.request;
-  part.own = LACUNA_TRY(request.layout->slice(now.cut.begin(part.index), now.cut.size(part.index)));
+  part.own = LACUNA_TRY(part_of(*request.layout, now.cut, part.index));
   part.base = request.base;
   const bool stays = local_.options.registering != Registering::pipeline;
   auto lease = registrations_.lease(span_of(part.own, part.base), rights_of(role), stays);
@@ -196,12 +202,10 @@ Result<void> RendezvousTransfers::make_part(Peer& peer, RendezvousTransfer& now,
   part.index = now.made;
   part.copied = now.cut.copies(role, part.index);
   if (!part.copied && !LACUNA_TRY(take_memory(now, part, role))) return make_part(peer, now, role);
-  const std::int64_t begin = now.cut.begin(part.index);
-  const std::int64_t size = now.cut.size(part.index);
-  const Layout bytes = LACUNA_TRY(Layout::bytes(size));
+  const Layout bytes = LACUNA_TRY(Layout::bytes(now.cut.size(part.index)));
   if (part.copied) part.own = bytes;
   const bool theirs_copied = sends ? now.said.front().copied : now.cut.copies(Role::sender, part.index);
-  const Layout theirs = theirs_copied || !now.theirs ? bytes : LACUNA_TRY(now.theirs->slice(begin, size));
+  const Layout theirs = theirs_copied || !now.theirs ? bytes : LACUNA_TRY(part_of(*now.theirs, now.cut, part.index));
   method::Transfer layouts{.src = sends ? part.own : theirs, .dst = sends ? theirs : part.own, .notify = {}};
   if (sends) {
     part.way = now.said.front().way;

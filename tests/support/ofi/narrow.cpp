@@ -14,9 +14,11 @@ int narrow_getinfo(std::uint32_t version, const char* node, const char* service,
                    fi_info** found) {
   const Info wanted(whole->dupinfo(hints), whole->freeinfo);
   if (wanted->tx_attr->msg_order != 0) return -FI_ENODATA;
-  wanted->domain_attr->mr_mode &= ~FI_MR_VIRT_ADDR;
+  wanted->domain_attr->mr_mode &= ~FI_MR_VIRT_ADDR;  // offsets
   const int error = whole->getinfo(version, node, service, flags, wanted.get(), found);
   for (fi_info* one = error == 0 ? *found : nullptr; one != nullptr; one = one->next) {
+    one->domain_attr->cq_data_size = sizeof(std::uint32_t);
+    one->domain_attr->mr_mode |= FI_MR_PROV_KEY;
     one->tx_attr->iov_limit = one->tx_attr->rma_iov_limit = one->rx_attr->iov_limit = 1;
   }
   return error;

@@ -1,6 +1,6 @@
 // libfabric as the strictest providers of today are: lists of one entry, no order of what is posted, offsets in the
-// place of addresses. Its functions are libfabric's own, but for fi_getinfo(), which hides what a
-// provider could do besides.
+// place of addresses, keys that the provider chooses, immediates of 4 bytes. Its functions are libfabric's own, but for
+// fi_getinfo(), which hides what a provider could do besides.
 #pragma once
 
 #include "lacuna/nic/nic.hpp"

@@ -14,6 +14,8 @@ class Mpi {
   /// Loads a shim and starts its MPI, as one of a job of `ranks`. Errors: unsupported, with what the loader or MPI
   /// said.
   static base::Result<std::unique_ptr<Mpi>> start(const std::string& shim, int ranks = 1);
+  /// Not an MPI, but what has its send and recv.
+  static std::unique_ptr<Mpi> over(const lacuna_mpi_shim* calls) { return std::unique_ptr<Mpi>(new Mpi(calls)); }
   ~Mpi();
   Mpi(const Mpi&) = delete;
   Mpi& operator=(const Mpi&) = delete;

@@ -28,6 +28,8 @@ class Pair {
 
   /// Starts the MPI of the shim and takes the CPU of its rank. Throws Broken.
   explicit Pair(const std::string& shim);
+  /// Already started, by whoever chooses the CPUs.
+  explicit Pair(std::unique_ptr<Mpi> started) : mpi_(std::move(started)), rank_(mpi_->calls().rank()) {}
 
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int peer() const { return 1 - rank_; }

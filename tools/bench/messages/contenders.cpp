@@ -2,27 +2,14 @@
 
 #include <array>
 
+#include "tools/bench/job/by_lacuna.hpp"
+
 namespace lacuna::bench {
 namespace {
 
-constexpr int kTag = 0;
 constexpr std::string_view kNic = "local";
 constexpr std::int64_t kForcedFrom = 256;  // bytes: shorter ones are eager whatever method is forced
 constexpr std::array kPaths{nic::Path::mapped, nic::Path::kernel};
-
-void add_lacuna(Exchange& exchange, const std::string& name, int peer, protocol::Communicator& communicator) {
-  protocol::Communicator* ranks = &communicator;
-  const Exchange* e = &exchange;
-  exchange.add({name,
-                [=] {
-                  if (const auto sent = ranks->send(e->send_base(), e->what().send.layout, peer, kTag); !sent)
-                    throw Broken(sent.error().text());
-                },
-                [=] {
-                  if (const auto got = ranks->recv(e->receive_base(), e->what().receive.layout, peer, kTag); !got)
-                    throw Broken(got.error().text());
-                }});
-}
 
 // As the receiver of such a message will find: both ranks know it before they begin.
 bool possible(const Case& what, const Connection::Forced& way) {

@@ -16,8 +16,10 @@
 
 #include <iostream>
 
+#include "tools/bench/job/measure.hpp"
 #include "tools/bench/job/rank.hpp"
-#include "tools/bench/messages/measure.hpp"
+#include "tools/bench/messages/cases.hpp"
+#include "tools/bench/messages/contenders.hpp"
 
 using namespace lacuna;
 using nlohmann::json;
@@ -28,10 +30,11 @@ json answer(const json& command, const bench::Pair& pair, bench::Connection& con
   bench::Effort effort;
   effort.milliseconds = command.value("milliseconds", effort.milliseconds);
   effort.fewest = command.value("fewest", effort.fewest);
-  effort.forced = command.value("forced", effort.forced);
+  const bool forced = command.value("forced", false);
   const auto index = command.at("measure").get<std::size_t>();
   if (index >= bench::message_cases().size()) throw std::invalid_argument(fmt::format("there is no case {}", index));
-  return {{"row", bench::measure(bench::message_cases()[index], pair, connection, effort)}};
+  const auto add = [&](bench::Exchange& exchange) { bench::add_contenders(exchange, pair, connection, forced); };
+  return {{"row", bench::measure(bench::message_cases()[index], pair, add, effort)}};
 }
 
 void run(const std::string& shim, const std::string& socket, const std::string& name) {

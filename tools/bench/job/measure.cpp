@@ -1,10 +1,9 @@
-#include "tools/bench/messages/measure.hpp"
+#include "tools/bench/job/measure.hpp"
 
 #include <algorithm>
 #include <numeric>
 #include <random>
 
-#include "tools/bench/job/turns.hpp"
 #include "tools/measure/measure.hpp"
 
 namespace lacuna::bench {
@@ -62,9 +61,8 @@ json lead(Exchange& exchange, const Pair& pair, const Effort& effort) {
 
 }  // namespace
 
-json measure(const MessageCase& what, const Pair& pair, Connection& connection, const Effort& effort) {
-  const std::unique_ptr<Exchange> exchange =
-      open_exchange(what, pair, [&](Exchange& opened) { add_contenders(opened, pair, connection, effort.forced); });
+json measure(const MessageCase& what, const Pair& pair, const std::function<void(Exchange&)>& add_contenders, const Effort& effort) {
+  const std::unique_ptr<Exchange> exchange = open_exchange(what, pair, add_contenders);
   if (pair.rank() != 0) {
     answer_turns(*exchange, pair);
     return json::object();
