@@ -32,6 +32,51 @@ bool has_common_bytes(const CollectiveCall<Number, At>& call) {
   return !of_neighbors(call.kind) && (call.kind == Collective::allgather || (!call.out.each && !call.in.each));
 }
 
+/// Of whom each rank hears something in a call of the host's, as all ranks know.
+template <class Number, class At>
+int heard_in(const CollectiveCall<Number, At>& call, std::size_t ranks) {
+  switch (call.kind) {
+    case Collective::alltoall: return call.out.each || call.in.each ? Asking::kNone : Asking::kAll;
+    case Collective::allgather:
+      return call.in.counts == nullptr || *std::min_element(call.in.counts, call.in.counts + ranks) > 0 ? Asking::kAll : Asking::kNone;
+    case Collective::scatter:
+    case Collective::bcast: return call.out.each ? Asking::kNone : call.root;
+    default: return Asking::kNone;
+  }
+}
+
+/// Whether a call is left to other ways. A rank that would gain by it wishes so, and who hears of that rank in the call
+/// knows of the wish when the call is over: then all ranks ask in the next one.
+template <class Number, class At>
+bool is_left(Job& job, const CollectiveCall<Number, At>& call, CommOf& of, Asking& asking) {
+  constexpr std::size_t kMostRanks = 32;  // whose wishes are looked at in each call
+  if (asking.unasked == 0) return false;
+  const auto kind = static_cast<std::size_t>(&asking - &of.asking[0][0]);
+  const std::size_t ranks = of.places.size();
+  const Board* const board = of.board.get();
+  if (board != nullptr && asking.heard != Asking::kNone) {
+    const auto wishes = [&](std::size_t rank) { return board->wishes(rank, kind, asking.left); };
+    bool wished = asking.heard >= 0 && wishes(static_cast<std::size_t>(asking.heard));
+    for (std::size_t rank = 0; asking.heard == Asking::kAll && rank < ranks && !wished; ++rank) wished = wishes(rank);
+    if (wished) {
+      asking.heard = Asking::kNone;
+      return false;
+    }
+  }
+  --asking.unasked;
+  ++asking.left;
+  asking.heard = board != nullptr && ranks <= kMostRanks ? heard_in(call, ranks) : Asking::kNone;
+  if (asking.heard == Asking::kNone) return true;
+  if (asking.heard >= 0 && !board->is_of(asking.heard)) return true;  // what only a root reads may be anything here
+  for (const auto* side : {&call.out, &call.in}) {
+    if (side->each || side->base == in_place() || side->count <= 0) continue;
+    const Type* const seen = job.types.seen(side->type);
+    if (seen != nullptr && !seen->contiguous(side->count) && job.ways.choose(call.use, *seen, side->count) == MpiWay::offered)
+      board->wish(kind, asking.left);
+  }
+  return true;
+}
+
 /// What the host moves of one side: how much of each block, and where each is.
 template <class Number, class At>
 struct Left {
@@ -141,15 +186,13 @@ bool exchange(Job& job, const CollectiveCall<Number, At>& call, int& result) {
     bytes = detail::common_bytes(job, call, rank == call.root);
     if (bytes <= 0) return false;
   }
-  if (!job.ways.asks(call.use, bytes)) return false;
+  if (!job.ways.asks(call.use, bytes, true)) return false;
   CommOf* const of = detail::agreed(job, call.comm, result);
   if (of == nullptr) return result != kSuccess;
+  if (of->board.get() == nullptr && !job.ways.asks(call.use, bytes, false)) return false;
   Asking* const asking = detail::asking(*of, call.use, bytes);
   if (asking == nullptr) return false;
-  if (asking->unasked > 0) {
-    --asking->unasked;
-    return false;
-  }
+  if (detail::is_left(job, call, *of, *asking)) return false;
   const std::optional<Pattern> pattern = detail::pattern_of(call.kind, call.root, call.comm, *of);
   if (!pattern) return false;
   detail::Exchange now(job, call.name, call.use, call.comm, *of, *pattern);
