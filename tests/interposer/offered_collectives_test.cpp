@@ -187,6 +187,26 @@ TEST(OfferedCollectives, HaveBoardsForManyCommunicators) {
   for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
 }
 
+// Calls of one root in which not all wait for all: a datatype that a rank does not know yet the host packs and unpacks.
+TEST(OfferedCollectives, PassWhatIsNotUnderstood) {
+  const Set forced("LACUNA_MPI_WAY", "offered");
+  const Outcome outcome = run_preloaded({.ranks = kRanks, .decode_at = 3}, [&](const Host& mpi, int rank) {
+    Datatype known = gaps(mpi);
+    for (const Kind& kind : kKinds) {
+      if (kind.host == std::string_view("Neighbor_alltoall")) continue;
+      for (int round = 0; round < 40; ++round) {
+        Datatype fresh = gaps(mpi);
+        Memory memory(rank);
+        EXPECT_EQ(kind.call(mpi, memory, round < 20 || (round + rank) % 3 == 0 ? known : fresh, mpi.world, rank), mpi::kSuccess);
+        kind.expect(memory, rank);
+        mpi.Type_free(&fresh);
+      }
+    }
+    mpi.Type_free(&known);
+  });
+  for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
+}
+
 // After hundreds of calls without gaps one that has some is left to the host, and those after it are not. The first
 // time its type is not known yet.
 TEST(OfferedCollectives, AreAskedForByWhoWouldGain) {

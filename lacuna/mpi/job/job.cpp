@@ -140,6 +140,7 @@ bool set_up(Job& made, std::span<const Card> all, std::vector<RankPlace>& places
   made.patience_ns =
       1000 * std::min(number_of_environment("LACUNA_MPI_PATIENCE", made.patience_ns / 1000, "microseconds", 0), kMostPatience);
   sharing.ranks = find_places(made, all, places);
+  if (made.crowded) made.ways.share_cpus();
   made.comms = std::make_unique<Comms>(places);
   if (std::ranges::any_of(places, [](const RankPlace& place) { return place.remote >= 0; }))
     made.transport = std::make_unique<InterNodeTransport>(made.bounces, places.size());

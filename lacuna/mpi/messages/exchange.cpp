@@ -56,6 +56,7 @@ void settle(Asking& asking, bool gained, unsigned sizes) {
   const int most = std::min(kMostUnasked.at(longest), asking.hope > 0 ? kWithHope : kMostUnasked.front());
   asking.patience = static_cast<std::uint16_t>(gained ? 0 : std::clamp(asking.patience * 2, 1, most));
   asking.unasked = asking.patience;
+  asking.gained = gained;
   asking.hope = static_cast<std::uint8_t>(gained ? kHopes : std::max(asking.hope - 1, 0));
 }
 
@@ -137,7 +138,7 @@ unsigned char Exchange::offer_all(bool each) {
   return all;
 }
 
-bool Exchange::ask(bool understood, Asking& asking, int& result) {
+void Exchange::begin() {
   began_ = job_.report.on() ? base::now_ns() : 0;
   const auto outs = static_cast<std::size_t>(pattern_.outs()), ins = static_cast<std::size_t>(pattern_.ins());
   offers_.resize(outs);
@@ -145,6 +146,13 @@ bool Exchange::ask(bool understood, Asking& asking, int& result) {
   wanted_.resize(ins);
   tells_.resize(std::max<std::size_t>(outs, 1));
   told_.resize(std::max<std::size_t>(ins, 1));
+  at_.resize(outs);
+  packed_.resize(outs);
+  awaited_.resize(of_.places.size());
+}
+
+bool Exchange::ask(bool understood, Asking& asking, int& result) {
+  begin();
   Said all{.says = static_cast<unsigned char>(understood ? 0 : Slot::refuses)};
   for (const std::vector<Block>* side : {&out, &in}) {
     for (const Block& block : *side) all.sizes |= static_cast<unsigned char>(1U << size_class(block.moves ? block.bytes : 0));

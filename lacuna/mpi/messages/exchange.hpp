@@ -76,6 +76,10 @@ class Exchange {
   std::vector<Block> out, in;
   /// Offers and tells; false: no rank has offered anything that all can take, or the host failed.
   bool ask(bool understood, Asking& asking, int& result);
+  /// Instead: a call of one root, in which all ranks know that blocks of so many bytes go by their boards, and not all
+  /// wait for all. `understood`: this rank has its blocks.
+  static bool passes(const Pattern& pattern, const CommOf& of, const Asking& asking, std::int64_t bytes, bool crowded);
+  void pass(bool understood);
   /// Whether the host has to move some blocks, of any rank.
   [[nodiscard]] bool has_rest() const { return has_rest_; }
   /// Whether the host is not to move a block.
@@ -111,7 +115,9 @@ class Exchange {
   };
   Said tell_all(Said all, int& result);
   Said tell_some(Said all, int& result);
+  void begin();
   Said tell_by_board(Said all);
+  Said hear_all(Said all);
   void show(int rank, const Said& all);
   void describe(std::size_t i, Note& note);
   void hear(int rank, const Note& note);

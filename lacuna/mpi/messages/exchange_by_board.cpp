@@ -11,7 +11,10 @@ namespace {
 
 // Bytes of a block, up to which packing all of it and then unpacking all of it takes less than a stream, whose receiver
 // unpacks while its sender packs.
-constexpr std::int64_t kMostLaid = 16 << 10;
+constexpr std::int64_t kMostLaid = 8 << 10;
+
+// Bytes of a block on a board, where each begins a line.
+constexpr std::int64_t lines(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 // The block of a side that another rank sends or gets; below 0: none.
 int block_to(const Pattern& pattern, int rank) {
@@ -72,12 +75,11 @@ int agree_on_boards(Job& job, Comm comm, CommOf& of) {
 
 // Whether a block goes by the board, and where. One that all others get lies there once.
 bool Exchange::lay(std::size_t i, const Block& block) {
-  constexpr std::int64_t kLine = 64;
   if (board_ == nullptr || (!job_.crowded && block.bytes > kMostLaid)) return false;
   if (!pattern_.one_for_all() || laid_ == 0) {
-    if (block.bytes > Board::kRoom - laid_) return false;
+    if (block.bytes > board_->room_bytes() - laid_) return false;
     at_[i] = static_cast<std::uint32_t>(laid_);
-    laid_ += (block.bytes + kLine - 1) / kLine * kLine;
+    laid_ += lines(block.bytes);
   }
   tells_[i].says = Slot::offers | Slot::on_board;
   return true;
@@ -156,20 +158,25 @@ Exchange::Said Exchange::tell_by_board(Said all) {
   const auto gain = [&](const Block& part) { return gains(part); };
   const bool each = !all_with_all(pattern_.kind());
   board_->begin();
-  at_.resize(offers_.size());
-  packed_.resize(offers_.size());
-  awaited_.assign(static_cast<std::size_t>(size), 1);
   if (all.says == 0) {
     all.says = offer_all(each);
     const bool some = std::ranges::any_of(out, gain) || std::ranges::any_of(in, gain);
     if (each) all.says = static_cast<unsigned char>((all.says & Slot::has_rest) | (some ? Slot::offers_some : 0));
   }
-  const Said mine = all;
-  for (int step = 1; step < size; ++step) show((rank + step) % size, mine);
-  if ((mine.says & Slot::offers_some) != 0) copy_own();
+  for (int step = 1; step < size; ++step) show((rank + step) % size, all);
+  if ((all.says & Slot::offers_some) != 0) copy_own();
+  std::ranges::fill(awaited_, 1);
+  awaited_[static_cast<std::size_t>(rank)] = 0;
+  return hear_all(all);
+}
+
+// Waits for those that are awaited.
+Exchange::Said Exchange::hear_all(Said all) {
+  const auto size = static_cast<int>(of_.places.size()), rank = pattern_.rank();
   std::int64_t since = 0;
-  for (int spins = 1, left = size - 1; left > 0; ++spins) {
-    const int before = left;
+  auto left = std::ranges::count(awaited_, 1);
+  for (int spins = 1; left > 0; ++spins) {
+    const auto before = left;
     for (int step = 1; step < size; ++step) {
       const int other = (rank + size - step) % size;
       unsigned char& awaited = awaited_[static_cast<std::size_t>(other)];
@@ -184,6 +191,30 @@ Exchange::Said Exchange::tell_by_board(Said all) {
     if (left == before) await(spins, since);
   }
   return all;
+}
+
+bool Exchange::passes(const Pattern& pattern, const CommOf& of, const Asking& asking, std::int64_t bytes, bool crowded) {
+  const Board* const board = of.board.get();
+  if (board == nullptr || !asking.gained || !board->has_part() || all_with_all(pattern.kind()) || bytes <= 0) return false;
+  if (bytes > (crowded ? Board::kPartRoom : std::min(kMostLaid, Board::kPartRoom))) return false;
+  const auto blocks = pattern.kind() == Collective::scatter ? static_cast<std::int64_t>(of.places.size()) : 1;
+  return lines(bytes) * blocks <= Board::kPartRoom;
+}
+
+void Exchange::pass(bool understood) {
+  begin();
+  board_->begin_part();
+  if (understood) offer_all(true);
+  if (!understood) error_ = kErrNoMem;
+  const Said all{.says = static_cast<unsigned char>(understood ? 0 : Slot::refuses)};
+  const auto size = static_cast<int>(of_.places.size()), rank = pattern_.rank();
+  for (int step = 1; step < size; ++step) {
+    const int other = (rank + step) % size;
+    if (block_to(pattern_, other) >= 0) show(other, all);
+    awaited_[static_cast<std::size_t>(other)] = block_from(pattern_, other) >= 0 ? 1 : 0;
+  }
+  if (understood) copy_own();
+  if ((hear_all(all).says & Slot::refuses) != 0 && error_ == kSuccess) error_ = kErrOther;
 }
 
 }  // namespace lacuna::mpi::detail

@@ -24,12 +24,13 @@ BoardUse Boards::make(std::vector<int> locals, std::size_t rank, std::size_t blo
   };
   if (const auto found = std::ranges::find_if(boards_, serves); again && found != boards_.end()) {
     Board& board = **found;
-    board.calls_ = 0;
+    board.calls_ = board.parts_ = board.read_by_all_ = 0;
     std::memset(board.all_[rank].at, 0, static_cast<std::size_t>(Board::kWishBytes));
     for (const std::uint32_t call : {0U, 1U}) std::memset(board.half(rank, call), 0, board.notes_bytes(rank));
+    for (std::uint32_t call = 0; call < Board::kParts; ++call) std::memset(board.part(rank, call), 0, locals.size() * sizeof(Note));
     return BoardUse(*found);
   }
-  const std::int64_t bytes = Board::bytes_for(notes);
+  const std::int64_t bytes = Board::bytes_for(notes, locals.size());
   if (bytes > left_) return {};
   base::Result<nic::RegisteredBuffer> memory = nic::RegisteredBuffer::create(context_, bytes);
   if (!memory) return {};
@@ -61,7 +62,7 @@ bool Boards::reach(Board& board, std::span<const Board::Place> places) {
     if (place.notes < places.size() || place.notes > kMostNotes) return false;
     if (rank == board.rank_) continue;
     const nic::QueuePair* const reached = peer(board.locals_[rank]);
-    const auto bytes = static_cast<std::size_t>(Board::bytes_for(place.notes));
+    const auto bytes = static_cast<std::size_t>(Board::bytes_for(place.notes, places.size()));
     std::byte* const at = reached != nullptr ? reached->rkey_ptr(place.addr, place.rkey, bytes) : nullptr;
     if (at == nullptr || reinterpret_cast<std::uintptr_t>(at) % alignof(Note) != 0) return false;
     board.all_[rank] = {.at = at, .notes = place.notes};

@@ -4,9 +4,11 @@
 //   wishes │
 //   half 0 │ a note for each rank │ a note for each block to a neighbor │ room: blocks, packed │   calls take the
 //   half 1 │ ...                                                                                │   halves by turns
+//   parts  │ a note for each rank │ room │ ...                                  calls in which not all wait for all
 //
 // A rank that has seen the notes of all ranks of a call knows that they have read all that was written for the calls
-// before, so two halves are enough. Who waits has to be scheduled once for each call, however many ranks share a CPU.
+// before, so two halves are enough. Of a call in which not all wait for all that is not known; so it has a part of its
+// own, and after as many as there are parts one waits for all. Who waits has to be scheduled once for each call, however many ranks share a CPU.
 // What another rank's board says may be false: places are within its room, or not read.
 #pragma once
 
@@ -35,7 +37,9 @@ static_assert(sizeof(Note) == 128);
 /// The boards of one communicator, as one of its ranks sees them.
 class Board {
  public:
-  static constexpr std::int64_t kRoom = 256 << 10;  ///< bytes of the blocks of a call: 8 of 32 KiB
+  static constexpr std::int64_t kRoom = 256 << 10;     ///< bytes of the blocks of a call: 8 of 32 KiB
+  static constexpr std::int64_t kPartRoom = 32 << 10;  ///< and of a call that has a part
+  static constexpr std::uint32_t kParts = 8;
   static constexpr std::size_t kWishes = 96;
 
   /// What a rank tells the others, so that they find its board.
@@ -47,7 +51,9 @@ class Board {
   [[nodiscard]] Place place() const {
     return {.addr = memory_->region.addr(), .rkey = memory_->region.rkey(), .notes = static_cast<std::uint32_t>(all_[rank_].notes)};
   }
-  [[nodiscard]] static std::int64_t bytes_for(std::size_t notes) { return kWishBytes + 2 * half_bytes(notes); }
+  [[nodiscard]] static std::int64_t bytes_for(std::size_t notes, std::size_t ranks) {
+    return kWishBytes + 2 * half_bytes(notes) + kParts * part_bytes(ranks);
+  }
 
   /// That a call of a kind which was left to the host, the n-th of them, had better been this communicator's. For who
   /// has heard of this rank by the host in that call.
@@ -57,13 +63,24 @@ class Board {
   }
 
   [[nodiscard]] bool is_of(int rank) const { return std::cmp_equal(rank, rank_); }
-  /// Begins a call. All ranks begin the same calls.
-  void begin() { ++calls_; }
+  /// Begins a call in which each rank waits for all others. All ranks begin the same calls.
+  void begin() {
+    read_by_all_ = parts_;
+    in_part_ = false;
+    now_ = ++calls_;
+  }
+  /// Begins one in which not all wait, of which all know that there is a part for it.
+  void begin_part() {
+    in_part_ = true;
+    now_ = ++parts_;
+  }
+  [[nodiscard]] bool has_part() const { return parts_ - read_by_all_ < kParts; }
+  [[nodiscard]] std::int64_t room_bytes() const { return in_part_ ? kPartRoom : kRoom; }
   /// Where this rank packs what others are to read.
-  [[nodiscard]] std::byte* room() const { return half(rank_) + notes_bytes(rank_); }
+  [[nodiscard]] std::byte* room() const { return room(rank_); }
   /// For this rank to write; tell() shows it to that rank.
   [[nodiscard]] Note& note_for(std::size_t rank) const { return notes(rank_)[rank]; }
-  void tell(std::size_t rank) const { note_for(rank).call.store(calls_, std::memory_order_release); }
+  void tell(std::size_t rank) const { note_for(rank).call.store(now_, std::memory_order_release); }
   /// Of a block to a neighbor, before tell(). Whose notes there are is known: has_note().
   [[nodiscard]] Note& note_of(std::size_t rank, std::size_t block) const { return notes(rank)[all_.size() + block]; }
   [[nodiscard]] bool has_note(std::size_t rank, std::size_t block) const { return block < all_[rank].notes - all_.size(); }
@@ -71,11 +88,11 @@ class Board {
   /// What that rank says to this one; null: nothing yet.
   [[nodiscard]] const Note* hear(std::size_t rank) const {
     const Note& note = notes(rank)[rank_];
-    return note.call.load(std::memory_order_acquire) == calls_ ? &note : nullptr;
+    return note.call.load(std::memory_order_acquire) == now_ ? &note : nullptr;
   }
   /// So many bytes of a rank's room; null: it has not as many there.
   [[nodiscard]] const std::byte* block(std::size_t rank, std::uint32_t at, std::int64_t bytes) const {
-    return bytes >= 0 && bytes <= kRoom && at <= kRoom - bytes ? half(rank) + notes_bytes(rank) + at : nullptr;
+    return bytes >= 0 && bytes <= room_bytes() && at <= room_bytes() - bytes ? room(rank) + at : nullptr;
   }
 
  private:
@@ -91,10 +108,20 @@ class Board {
   [[nodiscard]] std::byte* half(std::size_t rank, std::uint32_t call) const {
     return all_[rank].at + kWishBytes + (call % 2 != 0 ? half_bytes(all_[rank].notes) : 0);
   }
-  [[nodiscard]] std::byte* half(std::size_t rank) const { return half(rank, calls_); }
-  [[nodiscard]] Note* notes(std::size_t rank) const { return reinterpret_cast<Note*>(half(rank)); }
+  [[nodiscard]] static std::int64_t part_bytes(std::size_t ranks) { return static_cast<std::int64_t>(ranks * sizeof(Note)) + kPartRoom; }
+  [[nodiscard]] std::byte* part(std::size_t rank, std::uint32_t call) const {
+    return all_[rank].at + kWishBytes + 2 * half_bytes(all_[rank].notes) + call % kParts * part_bytes(all_.size());
+  }
+  // Of the call that has begun.
+  [[nodiscard]] Note* notes(std::size_t rank) const { return reinterpret_cast<Note*>(in_part_ ? part(rank, now_) : half(rank, now_)); }
+  [[nodiscard]] std::byte* room(std::size_t rank) const {
+    return reinterpret_cast<std::byte*>(notes(rank) + (in_part_ ? all_.size() : all_[rank].notes));
+  }
   std::size_t rank_ = 0;
-  std::uint32_t calls_ = 0;
+  std::uint32_t calls_ = 0, parts_ = 0;  // begun
+  std::uint32_t read_by_all_ = 0;        // of those with parts
+  std::uint32_t now_ = 0;                // the one that has begun
+  bool in_part_ = false;
   struct Side {
     std::byte* at = nullptr;
     std::size_t notes = 0;

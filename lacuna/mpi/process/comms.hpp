@@ -116,6 +116,7 @@ struct Asking {
   std::uint16_t unasked = 0;   ///< calls that are left to other ways,
   std::uint16_t patience = 0;  ///< and how many more after the next that has nothing to gain
   std::uint8_t hope = 0;       ///< questions that may be in vain before patience grows: some call has gained
+  bool gained = false;         ///< the last question
   std::uint32_t left = 0;      ///< calls that were left so far,
   int heard = -1;              ///< and of whom all ranks heard in the last one: of this root, or of kAll or kNone
   static constexpr int kAll = -2, kNone = -1;

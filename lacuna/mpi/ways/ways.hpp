@@ -29,6 +29,9 @@ class Ways {
   /// nothing. `warns`: so is a profile that does not hold.
   void find(Library library, std::string_view version, std::int64_t least, bool warns);
 
+  /// Ranks share CPUs: before all else is asked.
+  void share_cpus() { prices_.share_cpus(); }
+
   /// The way of `count` elements. A caller that cannot go it takes the host's.
   [[nodiscard]] MpiWay choose(MpiUse use, const Type& type, Count count) const {
     const int forced = forced_.load(std::memory_order_relaxed);
