@@ -8,8 +8,8 @@
 //
 // A rank that has seen the notes of all ranks of a call knows that they have read all that was written for the calls
 // before, so two halves are enough. Of a call in which not all wait for all that is not known; so it has a part of its
-// own, and after as many as there are parts one waits for all. Who waits has to be scheduled once for each call, however many ranks share a CPU.
-// What another rank's board says may be false: places are within its room, or not read.
+// own, and after as many as there are parts one waits for all. Who waits has to be scheduled once for each call,
+// however many ranks share a CPU. What another rank's board says may be false: places are within its room, or not read.
 #pragma once
 
 #include <array>
@@ -162,9 +162,9 @@ class Boards {
   Boards(const Boards&) = delete;
   Boards& operator=(const Boards&) = delete;
 
-  /// This rank's board of a communicator whose other ranks have these numbers on this node, and which has so many blocks
-  /// to neighbors. `again`: one that the same ranks had before may be taken, since all of them have left its last call:
-  /// they are in this one. Empty: there is no memory. Throws std::bad_alloc.
+  /// This rank's board of a communicator whose other ranks have these numbers on this node, and which has so many
+  /// blocks to neighbors. `again`: one that the same ranks had before may be taken, since all of them have left its
+  /// last call: they are in this one. Empty: there is no memory. Throws std::bad_alloc.
   BoardUse make(std::vector<int> locals, std::size_t rank, std::size_t blocks, bool again);
   /// Finds the others'. False: one has none, or it is not to be reached. Throws std::bad_alloc.
   bool reach(Board& board, std::span<const Board::Place> places);
