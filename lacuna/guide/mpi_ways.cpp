@@ -19,6 +19,9 @@ constexpr std::array<WayEntry, kMpiWays> kWays{{
     {"packed", [](MpiUse use) { return use != MpiUse::alltoallw; }},
     {"offered", [](MpiUse) { return true; }},
 }};
+constexpr bool waits_for_all(MpiUse use) {
+  return !is_message(use) && use != MpiUse::gather && use != MpiUse::scatter && use != MpiUse::bcast;
+}
 constexpr std::array<std::string_view, kMpiUses> kUses{"send",      "later",  "alltoall", "alltoallv", "alltoallw",
                                                        "allgather", "gather", "scatter",  "bcast",     "neighbor"};
 constexpr std::array<std::string_view, kMpiLibraries> kLibraries{"open_mpi", "mpich", "mpich_4_0", "intel"};
@@ -82,6 +85,7 @@ MpiWay MpiPrices::expect_best(MpiUse use, const Piece& piece, unsigned ways) con
     std::optional<double> expected = ns(use, way, piece);
     const bool short_window = way == MpiWay::offered && is_message(use) && piece.bytes <= usual::kEagerBytes;
     if (expected && short_window) *expected /= usual::kWindowGain;
+    if (expected && way == MpiWay::offered && shares_cpus_ && waits_for_all(use)) *expected *= kSharedCpus;
     if (!expected || *expected >= least) continue;
     least = *expected;
     best = way;

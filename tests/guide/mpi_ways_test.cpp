@@ -247,6 +247,31 @@ TEST(MpiWays, LeaveShortMessagesToTheHostUnlessTheyGainMuch) {
   EXPECT_EQ(usual.choose(MpiUse::send, {.bytes = 65536, .run = 64}), MpiWay::offered);
 }
 
+// Who waits for all others waits for their CPUs: only what gains much is offered then.
+TEST(MpiWays, OfferLessWhereRanksShareCpus) {
+  bool differs = false;
+  for (const MpiLibrary library : kLibraries) {
+    const MpiPrices& usual = MpiPrices::usual(library);
+    MpiPrices shared = usual;
+    shared.share_cpus();
+    for (std::size_t use = 0; use < guide::kMpiUses; ++use) {
+      const auto of = static_cast<MpiUse>(use);
+      const bool alike = of == MpiUse::send || of == MpiUse::later || of == MpiUse::gather || of == MpiUse::scatter || of == MpiUse::bcast;
+      for (const std::int64_t bytes : guide::kMpiBytes) {
+        const Piece piece{.bytes = bytes, .run = 64};
+        const MpiWay alone = usual.choose(of, piece), chosen = shared.choose(of, piece);
+        if (alike || alone != MpiWay::offered) {
+          EXPECT_EQ(chosen, alone);
+        }
+        differs = differs || chosen != alone;
+        if (chosen != MpiWay::offered || alike) continue;
+        EXPECT_LT(*usual.ns(of, MpiWay::offered, piece) * MpiPrices::kSharedCpus, *usual.ns(of, MpiWay::host, piece));
+      }
+    }
+  }
+  EXPECT_TRUE(differs);
+}
+
 TEST(MpiPieces, AreOfAllElements) {
   const auto vector = layout::Layout::vector(16, 1, 3, *layout::Layout::bytes(8));
   const Piece piece = Piece::of(*vector, 10);

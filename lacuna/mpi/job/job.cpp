@@ -27,6 +27,7 @@ thread_local
 namespace {
 
 constexpr const char* kNic = "local";
+constexpr std::int64_t kBoardsOfPool = 8;              // a rank's boards have this part of its bound besides
 constexpr std::int64_t kMostPatience = 3'600'000'000;  // us
 
 /// What each rank says of itself in MPI_Init.
@@ -86,6 +87,9 @@ base::Result<void> open_memory(Job& made, Sharing& sharing, Card& mine) {
 base::Result<void> reach(Job& made, const Sharing& sharing, std::span<const Card> all) {
   protocol::Group group{.rank = made.local_rank, .peers = {}};
   for (const int rank : sharing.ranks) group.cards.push_back(all[static_cast<std::size_t>(rank)].memory);
+  const std::int64_t bound = sharing.options.shared_bytes > 0 ? sharing.options.shared_bytes
+                                                              : protocol::usual_shared_bytes(static_cast<int>(sharing.ranks.size()));
+  made.boards = std::make_unique<Boards>(*made.context, group.cards, bound / kBoardsOfPool);
   made.ranks = LACUNA_TRY(protocol::Communicator::create(*made.context, kNic, std::move(group), sharing.options));
   return {};
 }
@@ -136,6 +140,7 @@ bool set_up(Job& made, std::span<const Card> all, std::vector<RankPlace>& places
   made.patience_ns =
       1000 * std::min(number_of_environment("LACUNA_MPI_PATIENCE", made.patience_ns / 1000, "microseconds", 0), kMostPatience);
   sharing.ranks = find_places(made, all, places);
+  if (made.crowded) made.ways.share_cpus();
   made.comms = std::make_unique<Comms>(places);
   if (std::ranges::any_of(places, [](const RankPlace& place) { return place.remote >= 0; }))
     made.transport = std::make_unique<InterNodeTransport>(made.bounces, places.size());
@@ -146,22 +151,25 @@ bool set_up(Job& made, std::span<const Card> all, std::vector<RankPlace>& places
 }
 
 struct Said {
-  Ways::Asked asked{};
+  Ways::Asked asked{}, by_board{};
   std::uint64_t works = 0;
 };
 
 // Whether all ranks say so, and which collectives they all would ask one another about. `said` is room for twice as
 // many as there are ranks. Ranks that wait here let others have their CPU, which the host's own MPI_Allreduce may not.
 bool agree(bool works, Job& made, std::vector<Said>& said) {
-  const Said mine{.asked = works ? made.ways.would_ask(made.crowded) : Ways::Asked{}, .works = works ? 1U : 0U};
+  const Said mine{.asked = works ? made.ways.would_ask(made.crowded) : Ways::Asked{},
+                  .by_board = works ? made.ways.would_ask(false) : Ways::Asked{},
+                  .works = works ? 1U : 0U};
   said[static_cast<std::size_t>(made.world_rank)] = mine;
   gather_ranks(std::as_writable_bytes(std::span(said)));
   Said all = mine;
   for (const Said& one : std::span(said).first(said.size() / 2)) {
     all.works &= one.works;
     std::ranges::transform(all.asked, one.asked, all.asked.begin(), std::bit_and());
+    std::ranges::transform(all.by_board, one.by_board, all.by_board.begin(), std::bit_and());
   }
-  made.ways.agree(all.asked);
+  made.ways.agree(all.asked, all.by_board);
   return all.works == 1;
 }
 

@@ -13,7 +13,7 @@ namespace lacuna::mpi::detail {
 namespace {
 
 constexpr std::int64_t kYieldAfter = 50'000;  // ns
-constexpr int kSpinsPerLook = 64;
+constexpr int kSpinsPerLook = 64, kYieldsPerLook = 4;
 // Calls that are not asked about one after the other, by the size class of the longest block: a question takes about as
 // long as a call of short blocks, so it is at most some percent of the calls beside it.
 constexpr std::array kMostUnasked{256, 64, 32, 16, 8, 4, 2, 1};
@@ -56,6 +56,7 @@ void settle(Asking& asking, bool gained, unsigned sizes) {
   const int most = std::min(kMostUnasked.at(longest), asking.hope > 0 ? kWithHope : kMostUnasked.front());
   asking.patience = static_cast<std::uint16_t>(gained ? 0 : std::clamp(asking.patience * 2, 1, most));
   asking.unasked = asking.patience;
+  asking.gained = gained;
   asking.hope = static_cast<std::uint8_t>(gained ? kHopes : std::max(asking.hope - 1, 0));
 }
 
@@ -75,19 +76,21 @@ CommOf* agreed(Job& job, Comm comm, int& result) {
   const bool mine = of != nullptr && prepare(*of, comm);
   if (!mine) job.comms->refuse(comm);
   const auto others = of == nullptr ? 0 : std::ranges::count_if(of->places, [](const RankPlace& place) { return place.local >= 0; });
-  const std::array<unsigned char, 2> said{mine ? kYes : kNo, others == 0 ? kYes : kNo};
-  std::array<unsigned char, 2> all{};
+  const bool one_node = of != nullptr && std::cmp_equal(others + 1, of->places.size());
+  const std::array<unsigned char, 3> said{mine ? kYes : kNo, others == 0 ? kYes : kNo, one_node ? kYes : kNo};
+  std::array<unsigned char, 3> all{};
   result = host().Allreduce(said.data(), all.data(), static_cast<int>(said.size()), host().byte, host().band, comm);
   const bool agrees = result == kSuccess && all[0] == kYes && all[1] == kNo;
   if (of == nullptr) return nullptr;
   of->exchanges = agrees ? Exchanges::agreed : Exchanges::refused;
   of->one_node = std::cmp_equal(others + 1, of->places.size());
+  if (agrees && all[2] == kYes) result = agree_on_boards(job, comm, *of);
   if (!agrees) of->exchange_memory = {};
   return agrees ? of : nullptr;
 }
 
 Asking* asking(CommOf& of, MpiUse use, std::int64_t bytes) {
-  if (use == MpiUse::bcast && of.places.size() > kMostOfBcast) return nullptr;
+  if (use == MpiUse::bcast && of.board.get() == nullptr && of.places.size() > kMostOfBcast) return nullptr;
   if (use != MpiUse::alltoallw && !of.one_node) return nullptr;
   return &of.asking[static_cast<std::size_t>(use)][size_class(bytes)];
 }
@@ -114,8 +117,8 @@ std::int64_t bytes_of(Job& job, Datatype type, Count count) {
 }
 
 std::size_t Exchange::memory_for(std::size_t blocks) {
-  constexpr std::size_t kSide = sizeof(Slot) + sizeof(protocol::Request*) + sizeof(Count) + sizeof(Aint), kArrays = 9;
-  return std::max<std::size_t>(blocks, 1) * (2 * kSide + 1) + kArrays * alignof(std::max_align_t);
+  constexpr std::size_t kSide = sizeof(Slot) + sizeof(protocol::Request*) + sizeof(Count) + sizeof(Aint), kArrays = 12;
+  return std::max<std::size_t>(blocks, 1) * (2 * kSide + 3 + sizeof(std::uint32_t)) + kArrays * alignof(std::max_align_t);
 }
 
 // Offers blocks, `each` one or those that gain; says what the ranks have to know of that.
@@ -129,13 +132,13 @@ unsigned char Exchange::offer_all(bool each) {
     const int to = pattern_.to(static_cast<int>(i));
     if (block == nullptr || !block->moves || block->bytes == 0 || std::cmp_equal(i, pattern_.own_out())) continue;
     const int local = to >= 0 ? of_.places[static_cast<std::size_t>(to)].local : -1;
-    if (some && local >= 0 && (each || pays(*block, in_block(i)))) offers_[i] = offer(i, *block, local);
-    all |= offers_[i] != nullptr ? Slot::offers_some : Slot::has_rest;
+    if (some && local >= 0 && (each || pays(*block, in_block(i))) && !lay(i, *block)) offers_[i] = offer(i, *block, local);
+    all |= (tells_[i].says & Slot::offers) != 0 ? Slot::offers_some : Slot::has_rest;
   }
   return all;
 }
 
-bool Exchange::ask(bool understood, Asking& asking, int& result) {
+void Exchange::begin() {
   began_ = job_.report.on() ? base::now_ns() : 0;
   const auto outs = static_cast<std::size_t>(pattern_.outs()), ins = static_cast<std::size_t>(pattern_.ins());
   offers_.resize(outs);
@@ -143,11 +146,22 @@ bool Exchange::ask(bool understood, Asking& asking, int& result) {
   wanted_.resize(ins);
   tells_.resize(std::max<std::size_t>(outs, 1));
   told_.resize(std::max<std::size_t>(ins, 1));
+  at_.resize(outs);
+  packed_.resize(outs);
+  awaited_.resize(of_.places.size());
+}
+
+bool Exchange::ask(bool understood, Asking& asking, int& result) {
+  begin();
   Said all{.says = static_cast<unsigned char>(understood ? 0 : Slot::refuses)};
   for (const std::vector<Block>* side : {&out, &in}) {
     for (const Block& block : *side) all.sizes |= static_cast<unsigned char>(1U << size_class(block.moves ? block.bytes : 0));
   }
-  all = all_with_all(pattern_.kind()) ? tell_all(all, result) : tell_some(all, result);
+  if (board_ != nullptr) {
+    all = tell_by_board(all);
+  } else {
+    all = all_with_all(pattern_.kind()) ? tell_all(all, result) : tell_some(all, result);
+  }
   if (result != kSuccess) return false;
   has_rest_ = (all.says & Slot::has_rest) != 0;
   const bool some = (all.says & (Slot::offers_some | Slot::refuses)) == Slot::offers_some;
@@ -198,8 +212,11 @@ Exchange::Said Exchange::tell_some(Said all, int& result) {
 protocol::Request* Exchange::offer(std::size_t i, const Block& block, int local) try {
   const auto lock = job_.enter();
   Descriptor descriptor;
-  base::Result<protocol::Request*> made = job_.ranks->offer(block.base, block.layout, local, protocol::Behind::no, descriptor.ticket);
+  const protocol::Behind behind = job_.crowded ? protocol::Behind::bounded : protocol::Behind::no;
+  base::Result<protocol::Request*> made = job_.ranks->offer(block.base, block.layout, local, behind, descriptor.ticket);
   if (!made) return nullptr;
+  // Its receiver may have no CPU while it is packed.
+  if (job_.crowded) static_cast<void>(job_.ranks->leave(*made));
   descriptor.bytes = static_cast<std::uint64_t>(block.bytes);
   descriptor.source = job_.local_rank;
   tells_[i].said = descriptor.say(job_.nonce);
@@ -219,7 +236,7 @@ base::Result<protocol::Request*> Exchange::accept(std::size_t i, const Descripto
 void Exchange::take() {
   const auto lock = job_.enter();
   for (std::size_t i = 0; i < wanted_.size(); ++i) {
-    if (std::cmp_equal(i, pattern_.own_in()) || (told_[i].says & Slot::offers) == 0) continue;
+    if (std::cmp_equal(i, pattern_.own_in()) || (told_[i].says & (Slot::offers | Slot::on_board)) != Slot::offers) continue;
     const std::optional<Descriptor> descriptor = Descriptor::decode(told_[i].said.data(), job_.nonce);
     const Block* const block = in_block(i);
     if (!descriptor || descriptor->is_inter_node() || block == nullptr || std::cmp_less(block->bytes, descriptor->bytes)) {
@@ -262,7 +279,7 @@ bool Exchange::begin_takes() {
 }
 
 void Exchange::copy_own() {
-  if (pattern_.own_out() < 0) return;
+  if (pattern_.own_out() < 0 || std::exchange(own_copied_, true)) return;
   const Block* const from = out_block(static_cast<std::size_t>(pattern_.own_out()));
   const Block* const to = in_block(static_cast<std::size_t>(pattern_.own_in()));
   if (from == nullptr || to == nullptr || from->bytes == 0) return;
@@ -317,26 +334,32 @@ void Exchange::move_on(std::int64_t now, std::int64_t& since) {
   }
 }
 
+// What is awaited is not there yet. A rank may wait for a message by the host before it comes, which moves only while
+// this one is in a call of the host's.
+void Exchange::await(int spins, std::int64_t& since) {
+  if (spins % kSpinsPerLook != 0 && !job_.crowded) return base::cpu_relax();
+  const std::int64_t now = base::now_ns();
+  if (spins % (job_.crowded ? kYieldsPerLook : kSpinsPerLook) == 0) {
+    try {
+      move_on(now, since);
+    } catch (const std::bad_alloc&) {  // nothing has moved
+    }
+    int found = 0;
+    host().Iprobe(kAnySource, kAnyTag, host().world, &found, ignored());
+  }
+  if (job_.crowded || now - since > kYieldAfter) sched_yield();
+}
+
 int Exchange::finish() {
   copy_own();
   std::int64_t since = 0;
   for (int spins = 1;; ++spins) {
-    std::int64_t now = 0;
     try {
-      {
-        const auto lock = job_.enter();
-        if (look()) break;
-      }
-      if (spins % kSpinsPerLook != 0) {
-        base::cpu_relax();
-        continue;
-      }
-      now = base::now_ns();
-      move_on(now, since);
-    } catch (const std::bad_alloc&) {
-      now = base::now_ns();  // nothing has moved
+      const auto lock = job_.enter();
+      if (look()) break;
+    } catch (const std::bad_alloc&) {  // nothing has moved
     }
-    if (job_.crowded || now - since > kYieldAfter) sched_yield();
+    await(spins, since);
   }
   report();
   return error_ == kSuccess ? kSuccess : raise(Call::message, comm_, error_);

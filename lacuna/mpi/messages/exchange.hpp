@@ -1,10 +1,11 @@
 // Blocking collectives: what has gaps goes straight from one rank's memory to another's, as messages do.
 //
-//   from each rank to each (MPI_Alltoall, MPI_Allgather     of one root, or of neighbors
-//   and their like)
-//   1. A rank offers its blocks with gaps to the ranks      1. The ranks ask one another by MPI_Allreduce whether one
-//      of its node, and tells each by one MPI_Alltoall of      gains. Then each offers its blocks, and tells by
-//      the host, 64 bytes for each                             MPI_Gather, MPI_Scatter or MPI_Neighbor_alltoall
+//   with boards (board.hpp)                                 without: from each rank to each │ of one root, or neighbors
+//
+//   1. Each rank packs short blocks onto its board,         1. Each rank offers its blocks  │ MPI_Allreduce: does one
+//      offers longer ones, and notes for each other            with gaps, and tells each by │ gain? Then each offers,
+//      rank what there is. Whose note is there, its            MPI_Alltoall of the host, 64 │ and tells by MPI_Gather,
+//      blocks are unpacked.                                    bytes for each               │ _Scatter or _Neighbor_...
 //   2. What was not offered (short blocks, other nodes) the host moves, by a call that takes a number for each block,
 //      with nothing in the other blocks; if no rank has such blocks, not at all.
 //   3. What was offered is taken, and a rank's own block is copied.
@@ -12,9 +13,9 @@
 // So all ranks have to do it, or none, and no rank knows of the others' datatypes. A call whose blocks have one length
 // on all ranks is asked about from a length on that the ranks agree on in MPI_Init; others always. In the first such
 // call on a communicator the ranks agree, by one MPI_Allreduce, that all of them have memory for what they will tell
-// one another; else the communicator stays the host's. Then they ask one another; where no rank had anything to offer,
-// the next call is the host's alone, and after each further such answer twice as many, which all ranks count alike. The
-// longer the blocks, the fewer: to ask takes no time beside them.
+// one another; else the communicator stays the host's. Then they get boards, if all of them can. Then they ask one
+// another; where no rank had anything to offer, the next call is the host's alone, and after each further such answer
+// twice as many, which all ranks count alike. The longer the blocks, the fewer: to ask takes no time beside them.
 #pragma once
 
 #include <limits>
@@ -45,9 +46,9 @@ namespace detail {
 
 /// What ranks tell one another.
 struct Slot {
-  enum : unsigned char { offers = 1, offers_some = 2, has_rest = 4, refuses = 8 };
+  enum : unsigned char { offers = 1, offers_some = 2, has_rest = 4, refuses = 8, on_board = 16 };
   /// offers: to this rank; offers_some: to anyone; has_rest: blocks for anyone that were not offered; refuses: does not
-  /// understand its own datatypes.
+  /// understand its own datatypes; on_board: what is offered lies there.
   unsigned char says = 0;
   unsigned char sizes = 0;  ///< a bit for each size class of its blocks
   unsigned char unused = 0;
@@ -65,6 +66,7 @@ class Exchange {
         comm_(comm),
         of_(of),
         pattern_(pattern),
+        board_(of.board.get()),
         memory_(of.exchange_memory.data(), of.exchange_memory.size(), std::pmr::null_memory_resource()) {}
   ~Exchange();
   Exchange(const Exchange&) = delete;
@@ -74,6 +76,10 @@ class Exchange {
   std::vector<Block> out, in;
   /// Offers and tells; false: no rank has offered anything that all can take, or the host failed.
   bool ask(bool understood, Asking& asking, int& result);
+  /// Instead: a call of one root, in which all ranks know that blocks of so many bytes go by their boards, and not all
+  /// wait for all. `understood`: this rank has its blocks.
+  static bool passes(const Pattern& pattern, const CommOf& of, const Asking& asking, std::int64_t bytes, bool crowded);
+  void pass(bool understood);
   /// Whether the host has to move some blocks, of any rank.
   [[nodiscard]] bool has_rest() const { return has_rest_; }
   /// Whether the host is not to move a block.
@@ -109,6 +115,14 @@ class Exchange {
   };
   Said tell_all(Said all, int& result);
   Said tell_some(Said all, int& result);
+  void begin();
+  Said tell_by_board(Said all);
+  Said hear_all(Said all);
+  void show(int rank, const Said& all);
+  void describe(std::size_t i, Note& note);
+  void hear(int rank, const Note& note);
+  void take_from_board(std::size_t i, int rank, const Note& note);
+  [[nodiscard]] bool lay(std::size_t i, const Block& block);
   unsigned char offer_all(bool each);
   protocol::Request* offer(std::size_t i, const Block& block, int local);
   void copy_own();
@@ -116,23 +130,32 @@ class Exchange {
   bool begin_takes();
   bool look();
   void move_on(std::int64_t now, std::int64_t& since);
+  void await(int spins, std::int64_t& since);
   Job& job_;
   const char* name_;
   MpiUse use_;
   Comm comm_;
   CommOf& of_;
   Pattern pattern_;
+  Board* board_;
+  std::int64_t laid_ = 0;  // bytes on it
+  bool own_copied_ = false;
   bool has_rest_ = false;
   int error_ = kSuccess;
   std::int64_t began_ = 0;
   std::pmr::monotonic_buffer_resource memory_;
   std::pmr::vector<protocol::Request*> offers_{&memory_}, takes_{&memory_};  // of each block
   std::pmr::vector<Slot> tells_{&memory_}, told_{&memory_};
-  std::pmr::vector<unsigned char> wanted_{&memory_};  // of each block: whether the offer is to be taken still
+  std::pmr::vector<unsigned char> wanted_{&memory_};   // of each block: whether the offer is to be taken still
+  std::pmr::vector<std::uint32_t> at_{&memory_};       // of each block, on the board,
+  std::pmr::vector<unsigned char> packed_{&memory_};   // and whether it is there
+  std::pmr::vector<unsigned char> awaited_{&memory_};  // of each rank
   bool some_wanted_ = false;
   std::int64_t in_vain_since_ = 0;
 };
 
+/// All of its ranks get boards, or none does; its exchange_memory is there. What the host says.
+int agree_on_boards(Job& job, Comm comm, CommOf& of);
 /// The communicator, if all of its ranks have agreed to exchange on it. Throws nothing. `result` is what goes wrong.
 CommOf* agreed(Job& job, Comm comm, int& result);
 /// How often its ranks ask about a collective; null: it is not asked about. `bytes`: of a block on all ranks; below 0:

@@ -32,6 +32,51 @@ bool has_common_bytes(const CollectiveCall<Number, At>& call) {
   return !of_neighbors(call.kind) && (call.kind == Collective::allgather || (!call.out.each && !call.in.each));
 }
 
+/// Of whom each rank hears something in a call of the host's, as all ranks know.
+template <class Number, class At>
+int heard_in(const CollectiveCall<Number, At>& call, std::size_t ranks) {
+  switch (call.kind) {
+    case Collective::alltoall: return call.out.each || call.in.each ? Asking::kNone : Asking::kAll;
+    case Collective::allgather:
+      return call.in.counts == nullptr || *std::min_element(call.in.counts, call.in.counts + ranks) > 0 ? Asking::kAll : Asking::kNone;
+    case Collective::scatter:
+    case Collective::bcast: return call.out.each ? Asking::kNone : call.root;
+    default: return Asking::kNone;
+  }
+}
+
+/// Whether a call is left to other ways. A rank that would gain by it wishes so, and who hears of that rank in the call
+/// knows of the wish when the call is over: then all ranks ask in the next one.
+template <class Number, class At>
+bool is_left(Job& job, const CollectiveCall<Number, At>& call, CommOf& of, Asking& asking) {
+  constexpr std::size_t kMostRanks = 32;  // whose wishes are looked at in each call
+  if (asking.unasked == 0) return false;
+  const auto kind = static_cast<std::size_t>(&asking - &of.asking[0][0]);
+  const std::size_t ranks = of.places.size();
+  const Board* const board = of.board.get();
+  if (board != nullptr && asking.heard != Asking::kNone) {
+    const auto wishes = [&](std::size_t rank) { return board->wishes(rank, kind, asking.left); };
+    bool wished = asking.heard >= 0 && wishes(static_cast<std::size_t>(asking.heard));
+    for (std::size_t rank = 0; asking.heard == Asking::kAll && rank < ranks && !wished; ++rank) wished = wishes(rank);
+    if (wished) {
+      asking.heard = Asking::kNone;
+      return false;
+    }
+  }
+  --asking.unasked;
+  ++asking.left;
+  asking.heard = board != nullptr && ranks <= kMostRanks ? heard_in(call, ranks) : Asking::kNone;
+  if (asking.heard == Asking::kNone) return true;
+  if (asking.heard >= 0 && !board->is_of(asking.heard)) return true;  // what only a root reads may be anything here
+  for (const auto* side : {&call.out, &call.in}) {
+    if (side->each || side->base == in_place() || side->count <= 0) continue;
+    const Type* const seen = job.types.seen(side->type);
+    if (seen != nullptr && !seen->contiguous(side->count) && job.ways.choose(call.use, *seen, side->count) == MpiWay::offered)
+      board->wish(kind, asking.left);
+  }
+  return true;
+}
+
 /// What the host moves of one side: how much of each block, and where each is.
 template <class Number, class At>
 struct Left {
@@ -124,6 +169,78 @@ bool list_both(Job& job, const CollectiveCall<Number, At>& call, Exchange& now) 
   return false;  // the others have to be told
 }
 
+/// Blocks of a datatype that is not understood, as bytes: the host packs and unpacks them.
+template <class Number, class At>
+class AsBytes {
+ public:
+  /// Room for so many, which `parts` are then. False: there is no memory.
+  bool take(Job& job, const Blocks<Number, At>& of, int number, std::int64_t bytes, std::vector<Block>& parts) {
+    Aint lower = 0, extent = 0;
+    const Use type = job.types.find(host().byte);
+    if (type == nullptr || host().Type_get_extent(of.type, &lower, &extent) != kSuccess) return false;
+    bounce_ = job.bounces.take(number * bytes);
+    if (bounce_.data() == nullptr) return false;
+    step_ = extent * static_cast<Aint>(of.count);
+    bytes_ = bytes;
+    for (int i = 0; i < number; ++i) {
+      base::Result<Elements> layout = type->of(bytes);
+      if (!layout) return false;
+      parts.push_back({.base = bounce_.data() + i * bytes,
+                       .count = static_cast<Count>(bytes),
+                       .type = job.types.find(host().byte),
+                       .layout = std::move(*layout),
+                       .bytes = bytes,
+                       .packed_at = i * bytes,
+                       .moves = true});
+    }
+    number_ = number;
+    return true;
+  }
+  int load(const Blocks<Number, At>& of, Comm comm) const {
+    for (int i = 0; i < number_; ++i) {
+      Number at = 0;
+      const int result =
+          for_number<Number>(host().Pack, host().Pack_c)(static_cast<const std::byte*>(of.base) + i * step_, of.count, of.type,
+                                                         bounce_.data() + i * bytes_, static_cast<Number>(bytes_), &at, comm);
+      if (result != kSuccess) return result;
+    }
+    return kSuccess;
+  }
+  int store(const Blocks<Number, At>& of, Comm comm) const {
+    auto* const base = static_cast<std::byte*>(const_cast<void*>(of.base));
+    for (int i = 0; i < number_; ++i) {
+      Number at = 0;
+      const int result = for_number<Number>(host().Unpack, host().Unpack_c)(bounce_.data() + i * bytes_, static_cast<Number>(bytes_), &at,
+                                                                            base + i * step_, of.count, of.type, comm);
+      if (result != kSuccess) return result;
+    }
+    return kSuccess;
+  }
+
+ private:
+  Bounce bounce_;
+  Aint step_ = 0;
+  std::int64_t bytes_ = 0;
+  int number_ = 0;
+};
+
+template <class Number, class At>
+bool list_as_bytes(Job& job, const CollectiveCall<Number, At>& call, Exchange& now, std::int64_t bytes, AsBytes<Number, At>& out,
+                   AsBytes<Number, At>& in) try {
+  const Pattern& pattern = now.pattern();
+  now.out.clear();
+  now.in.clear();
+  const int outs = pattern.one_for_all() ? std::min(pattern.outs(), 1) : pattern.outs();
+  const bool has_out = call.out.base != in_place() && outs > 0;
+  const bool has_in = call.in.base != in_place() && !(call.kind == Collective::bcast && pattern.is_root());
+  if (has_out && (!out.take(job, call.out, outs, bytes, now.out) || out.load(call.out, call.comm) != kSuccess)) return false;
+  if (!has_in || pattern.ins() == 0) return true;
+  // What is not written, of a root that keeps its own block, stays as it is.
+  return in.take(job, call.in, pattern.ins(), bytes, now.in) && in.load(call.in, call.comm) == kSuccess;
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
 }  // namespace detail
 
 template <class Number, class At>
@@ -141,15 +258,13 @@ bool exchange(Job& job, const CollectiveCall<Number, At>& call, int& result) {
     bytes = detail::common_bytes(job, call, rank == call.root);
     if (bytes <= 0) return false;
   }
-  if (!job.ways.asks(call.use, bytes)) return false;
+  if (!job.ways.asks(call.use, bytes, true)) return false;
   CommOf* const of = detail::agreed(job, call.comm, result);
   if (of == nullptr) return result != kSuccess;
+  if (of->board.get() == nullptr && !job.ways.asks(call.use, bytes, false)) return false;
   Asking* const asking = detail::asking(*of, call.use, bytes);
   if (asking == nullptr) return false;
-  if (asking->unasked > 0) {
-    --asking->unasked;
-    return false;
-  }
+  if (detail::is_left(job, call, *of, *asking)) return false;
   const std::optional<Pattern> pattern = detail::pattern_of(call.kind, call.root, call.comm, *of);
   if (!pattern) return false;
   detail::Exchange now(job, call.name, call.use, call.comm, *of, *pattern);
@@ -157,6 +272,13 @@ bool exchange(Job& job, const CollectiveCall<Number, At>& call, int& result) {
       in(static_cast<std::size_t>(pattern->ins()), now.memory());
   const bool understood =
       detail::list_both(job, call, now) && in.find_places(call.in, false) && out.find_places(call.out, pattern->one_for_all());
+  if (detail::Exchange::passes(*pattern, *of, *asking, bytes, job.crowded)) {
+    detail::AsBytes<Number, At> out_bytes, in_bytes;
+    now.pass(understood || detail::list_as_bytes(job, call, now, bytes, out_bytes, in_bytes));
+    result = now.finish();
+    if (result == kSuccess) result = in_bytes.store(call.in, call.comm);
+    return true;
+  }
   // Whatever is understood, the others wait for an answer.
   if (!now.ask(understood, *asking, result)) return result != kSuccess;
   now.take();

@@ -12,6 +12,7 @@
 #include "lacuna/guide/mpi_ways.hpp"
 #include "lacuna/mpi/host/host.hpp"
 #include "lacuna/mpi/host/mutex.hpp"
+#include "lacuna/mpi/process/board.hpp"
 #include "lacuna/mpi/process/descriptor.hpp"
 
 namespace lacuna::mpi {
@@ -115,6 +116,10 @@ struct Asking {
   std::uint16_t unasked = 0;   ///< calls that are left to other ways,
   std::uint16_t patience = 0;  ///< and how many more after the next that has nothing to gain
   std::uint8_t hope = 0;       ///< questions that may be in vain before patience grows: some call has gained
+  bool gained = false;         ///< the last question
+  std::uint32_t left = 0;      ///< calls that were left so far,
+  int heard = -1;              ///< and of whom all ranks heard in the last one: of this root, or of kAll or kNone
+  static constexpr int kAll = -2, kNone = -1;
 };
 
 struct CommOf {
@@ -132,7 +137,9 @@ struct CommOf {
   bool one_node = false;                    ///< all its ranks are on this node; known once they have agreed
   static constexpr std::size_t kSizes = 8;  ///< below 4 KiB, below 16 KiB, and so on; where no rank knows it the first
   std::array<std::array<Asking, kSizes>, guide::kMpiUses> asking{};
-  std::vector<std::byte> exchange_memory;  ///< what ranks tell one another there
+  std::vector<std::byte> exchange_memory;  ///< what ranks tell one another there,
+  BoardUse board;                          ///< or by this; empty on all its ranks, if on one
+  std::vector<int> neighbor_blocks;        ///< of each block from a neighbor, which of that rank's blocks it is
 
   [[nodiscard]] Probed* find(int source, int tag) const {
     for (const auto& one : stash) {

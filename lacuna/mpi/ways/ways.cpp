@@ -43,7 +43,7 @@ MpiWay Ways::start(MpiUse use, const Type& type, Count count, int to, Types& typ
 Ways::OneWay Ways::try_collective(MpiUse use, const Type* seen, Count count, Types& types) {
   if (seen == nullptr || count <= 0 || seen->contiguous(count) || !guide::mpi_way_serves(MpiWay::packed, use)) return {};
   const std::int64_t bytes = seen->bytes(count);
-  if (bytes <= 0 || asks(use, bytes) || rests()) return {};
+  if (bytes <= 0 || asks(use, bytes, true) || rests()) return {};
   constexpr unsigned ways = 1U << static_cast<unsigned>(MpiWay::host) | 1U << static_cast<unsigned>(MpiWay::packed);
   const MpiWay way = learn({.use = use, .piece = seen->piece(count), .to = -1, .ways = ways}, types);
   forced_.store(static_cast<int>(way), std::memory_order_relaxed);

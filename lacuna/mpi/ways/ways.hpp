@@ -29,6 +29,9 @@ class Ways {
   /// nothing. `warns`: so is a profile that does not hold.
   void find(Library library, std::string_view version, std::int64_t least, bool warns);
 
+  /// Ranks share CPUs: before all else is asked.
+  void share_cpus() { prices_.share_cpus(); }
+
   /// The way of `count` elements. A caller that cannot go it takes the host's.
   [[nodiscard]] MpiWay choose(MpiUse use, const Type& type, Count count) const {
     const int forced = forced_.load(std::memory_order_relaxed);
@@ -45,20 +48,23 @@ class Ways {
     return type.remember(use, count, prices_.choose(use, type.piece(count), packed), Type::Among::host_and_packed) == MpiWay::packed;
   }
   /// Of a collective: whether the ranks ask one another what they offer. All ranks say the same. `bytes`: of a block on
-  /// every rank; below 0: not every rank knows.
-  [[nodiscard]] bool asks(MpiUse use, std::int64_t bytes) const {
+  /// every rank; below 0: not every rank knows. `board`: by a board (board.hpp), not by the host.
+  [[nodiscard]] bool asks(MpiUse use, std::int64_t bytes, bool board) const {
     const int measured = measured_.load(std::memory_order_relaxed);
     if (measured != kNone) return measured == static_cast<int>(MpiWay::offered);
-    const std::uint64_t asked = asked_[static_cast<std::size_t>(use)];
+    const std::uint64_t asked = (board ? by_board_ : asked_)[static_cast<std::size_t>(use)];
     return bytes < 0 ? asked != 0 : (asked >> bits(bytes) & 1) != 0;
   }
   /// A bit for each binary order of magnitude of bytes, by use.
   using Asked = std::array<std::uint64_t, guide::kMpiUses>;
-  /// Of which this rank would ask. `crowded`: ranks share CPUs. Then each question costs more than what is gained, so
-  /// only what is forced is asked about.
+  /// Of which this rank would ask. `crowded`: ranks share CPUs. Then each question by the host costs more than what is
+  /// gained, so only what is forced is asked about.
   [[nodiscard]] Asked would_ask(bool crowded) const;
   /// Of which all ranks would.
-  void agree(const Asked& asked) { asked_ = asked; }
+  void agree(const Asked& asked, const Asked& by_board) {
+    asked_ = asked;
+    by_board_ = by_board;
+  }
   /// Whether the same was left to the host before, told at once; false where that is not known.
   [[nodiscard]] bool leaves(MpiUse use, const Type* seen, Count count, Type::Among among = Type::Among::all) const {
     if (seen == nullptr || count < 0) return false;
@@ -133,7 +139,7 @@ class Ways {
   bool some_received_ = false;
   std::atomic<int> forced_{kNone};
   std::atomic<int> measured_{kNone};  // forced while the program runs
-  Asked asked_{};
+  Asked asked_{}, by_board_{};
   std::int64_t offered_from_ = 0;  // 0: not forced
 };
 

@@ -1,0 +1,181 @@
+// Boards: memory by which the ranks of a communicator on one node say what a collective needs, and pass short blocks,
+// without the host. Each rank writes its own board, and reads the others'.
+//
+//   wishes │
+//   half 0 │ a note for each rank │ a note for each block to a neighbor │ room: blocks, packed │   calls take the
+//   half 1 │ ...                                                                                │   halves by turns
+//   parts  │ a note for each rank │ room │ ...                                  calls in which not all wait for all
+//
+// A rank that has seen the notes of all ranks of a call knows that they have read all that was written for the calls
+// before, so two halves are enough. Of a call in which not all wait for all that is not known; so it has a part of its
+// own, and after as many as there are parts one waits for all. Who waits has to be scheduled once for each call,
+// however many ranks share a CPU. What another rank's board says may be false: places are within its room, or not read.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "lacuna/nic/nic.hpp"
+
+namespace lacuna::mpi {
+
+/// What one rank says to another in a call. The first line is enough for a block that lies in the room.
+struct alignas(64) Note {
+  std::atomic<std::uint32_t> call = 0;  ///< of which it is; written last
+  unsigned char says = 0, sizes = 0;    ///< as in Slot (exchange.hpp)
+  std::uint32_t at = 0;                 ///< in the room, of a block that lies there
+  std::int64_t bytes = 0;
+  alignas(64) std::array<std::byte, 64> offer{};
+};
+static_assert(sizeof(Note) == 128);
+
+/// The boards of one communicator, as one of its ranks sees them.
+class Board {
+ public:
+  static constexpr std::int64_t kRoom = 256 << 10;     ///< bytes of the blocks of a call: 8 of 32 KiB
+  static constexpr std::int64_t kPartRoom = 32 << 10;  ///< and of a call that has a part
+  static constexpr std::uint32_t kParts = 8;
+  static constexpr std::size_t kWishes = 96;
+
+  /// What a rank tells the others, so that they find its board.
+  struct Place {
+    std::uint64_t addr = 0;
+    std::uint32_t rkey = 0;
+    std::uint32_t notes = 0;  ///< of a half; 0: there is no board
+  };
+  [[nodiscard]] Place place() const {
+    return {.addr = memory_->region.addr(), .rkey = memory_->region.rkey(), .notes = static_cast<std::uint32_t>(all_[rank_].notes)};
+  }
+  [[nodiscard]] static std::int64_t bytes_for(std::size_t notes, std::size_t ranks) {
+    return kWishBytes + 2 * half_bytes(notes) + kParts * part_bytes(ranks);
+  }
+
+  /// That a call of a kind which was left to the host, the n-th of them, had better been this communicator's. For who
+  /// has heard of this rank by the host in that call.
+  void wish(std::size_t kind, std::uint32_t n) const { wishes(rank_)[kind].store(n, std::memory_order_release); }
+  [[nodiscard]] bool wishes(std::size_t rank, std::size_t kind, std::uint32_t n) const {
+    return wishes(rank)[kind].load(std::memory_order_acquire) == n;
+  }
+
+  [[nodiscard]] bool is_of(int rank) const { return std::cmp_equal(rank, rank_); }
+  /// Begins a call in which each rank waits for all others. All ranks begin the same calls.
+  void begin() {
+    read_by_all_ = parts_;
+    in_part_ = false;
+    now_ = ++calls_;
+  }
+  /// Begins one in which not all wait, of which all know that there is a part for it.
+  void begin_part() {
+    in_part_ = true;
+    now_ = ++parts_;
+  }
+  [[nodiscard]] bool has_part() const { return parts_ - read_by_all_ < kParts; }
+  [[nodiscard]] std::int64_t room_bytes() const { return in_part_ ? kPartRoom : kRoom; }
+  /// Where this rank packs what others are to read.
+  [[nodiscard]] std::byte* room() const { return room(rank_); }
+  /// For this rank to write; tell() shows it to that rank.
+  [[nodiscard]] Note& note_for(std::size_t rank) const { return notes(rank_)[rank]; }
+  void tell(std::size_t rank) const { note_for(rank).call.store(now_, std::memory_order_release); }
+  /// Of a block to a neighbor, before tell(). Whose notes there are is known: has_note().
+  [[nodiscard]] Note& note_of(std::size_t rank, std::size_t block) const { return notes(rank)[all_.size() + block]; }
+  [[nodiscard]] bool has_note(std::size_t rank, std::size_t block) const { return block < all_[rank].notes - all_.size(); }
+  [[nodiscard]] std::size_t rank() const { return rank_; }
+  /// What that rank says to this one; null: nothing yet.
+  [[nodiscard]] const Note* hear(std::size_t rank) const {
+    const Note& note = notes(rank)[rank_];
+    return note.call.load(std::memory_order_acquire) == now_ ? &note : nullptr;
+  }
+  /// So many bytes of a rank's room; null: it has not as many there.
+  [[nodiscard]] const std::byte* block(std::size_t rank, std::uint32_t at, std::int64_t bytes) const {
+    return bytes >= 0 && bytes <= room_bytes() && at <= room_bytes() - bytes ? room(rank) + at : nullptr;
+  }
+
+ private:
+  friend class Boards;
+  friend class BoardUse;
+  static constexpr std::int64_t kWishBytes = kWishes * sizeof(std::uint32_t);
+  static_assert(kWishBytes % alignof(Note) == 0);
+  [[nodiscard]] std::atomic<std::uint32_t>* wishes(std::size_t rank) const {
+    return reinterpret_cast<std::atomic<std::uint32_t>*>(all_[rank].at);
+  }
+  [[nodiscard]] static std::int64_t half_bytes(std::size_t notes) { return static_cast<std::int64_t>(notes * sizeof(Note)) + kRoom; }
+  [[nodiscard]] std::size_t notes_bytes(std::size_t rank) const { return all_[rank].notes * sizeof(Note); }
+  [[nodiscard]] std::byte* half(std::size_t rank, std::uint32_t call) const {
+    return all_[rank].at + kWishBytes + (call % 2 != 0 ? half_bytes(all_[rank].notes) : 0);
+  }
+  [[nodiscard]] static std::int64_t part_bytes(std::size_t ranks) { return static_cast<std::int64_t>(ranks * sizeof(Note)) + kPartRoom; }
+  [[nodiscard]] std::byte* part(std::size_t rank, std::uint32_t call) const {
+    return all_[rank].at + kWishBytes + 2 * half_bytes(all_[rank].notes) + call % kParts * part_bytes(all_.size());
+  }
+  // Of the call that has begun.
+  [[nodiscard]] Note* notes(std::size_t rank) const { return reinterpret_cast<Note*>(in_part_ ? part(rank, now_) : half(rank, now_)); }
+  [[nodiscard]] std::byte* room(std::size_t rank) const {
+    return reinterpret_cast<std::byte*>(notes(rank) + (in_part_ ? all_.size() : all_[rank].notes));
+  }
+  std::size_t rank_ = 0;
+  std::uint32_t calls_ = 0, parts_ = 0;  // begun
+  std::uint32_t read_by_all_ = 0;        // of those with parts
+  std::uint32_t now_ = 0;                // the one that has begun
+  bool in_part_ = false;
+  struct Side {
+    std::byte* at = nullptr;
+    std::size_t notes = 0;
+  };
+  std::vector<Side> all_;    // by rank
+  std::vector<int> locals_;  // of each rank, as Boards counts them
+  nic::SharedBuffer memory_;
+  bool used_ = false;
+};
+
+/// A communicator's use of its board. The memory stays when that ends: a slower rank may be reading there.
+class BoardUse {
+ public:
+  BoardUse() = default;
+  explicit BoardUse(std::shared_ptr<Board> board) : board_(std::move(board)) { board_->used_ = true; }
+  BoardUse(BoardUse&&) = default;
+  BoardUse& operator=(BoardUse&& other) noexcept {
+    board_.swap(other.board_);
+    return *this;
+  }
+  BoardUse(const BoardUse&) = delete;
+  BoardUse& operator=(const BoardUse&) = delete;
+  ~BoardUse() {
+    if (board_ != nullptr) board_->used_ = false;
+  }
+  [[nodiscard]] Board* get() const { return board_.get(); }
+
+ private:
+  std::shared_ptr<Board> board_;
+};
+
+/// The boards of this process.
+class Boards {
+ public:
+  /// `cards`: of each rank of this node. `most`: bytes of all its boards.
+  Boards(nic::Context& context, std::vector<nic::Card> cards, std::int64_t most);
+  ~Boards();
+  Boards(const Boards&) = delete;
+  Boards& operator=(const Boards&) = delete;
+
+  /// This rank's board of a communicator whose other ranks have these numbers on this node, and which has so many
+  /// blocks to neighbors. `again`: one that the same ranks had before may be taken, since all of them have left its
+  /// last call: they are in this one. Empty: there is no memory. Throws std::bad_alloc.
+  BoardUse make(std::vector<int> locals, std::size_t rank, std::size_t blocks, bool again);
+  /// Finds the others'. False: one has none, or it is not to be reached. Throws std::bad_alloc.
+  bool reach(Board& board, std::span<const Board::Place> places);
+
+ private:
+  nic::QueuePair* peer(int local);
+  nic::Context& context_;
+  std::vector<nic::Card> cards_;
+  std::int64_t left_;
+  std::vector<std::unique_ptr<nic::QueuePair>> peers_;
+  std::vector<std::shared_ptr<Board>> boards_;
+};
+
+}  // namespace lacuna::mpi
