@@ -215,8 +215,10 @@ protocol::Request* Exchange::offer(std::size_t i, const Block& block, int local)
   const protocol::Behind behind = job_.crowded ? protocol::Behind::bounded : protocol::Behind::no;
   base::Result<protocol::Request*> made = job_.ranks->offer(block.base, block.layout, local, behind, descriptor.ticket);
   if (!made) return nullptr;
-  // Its receiver may have no CPU while it is packed.
-  if (job_.crowded) static_cast<void>(job_.ranks->leave(*made));
+  // Its receiver may have no CPU while it is packed. No error: it is bounded.
+  if (job_.crowded) {
+    [[maybe_unused]] const base::Result<void> left = job_.ranks->leave(*made);
+  }
   descriptor.bytes = static_cast<std::uint64_t>(block.bytes);
   descriptor.source = job_.local_rank;
   tells_[i].said = descriptor.say(job_.nonce);
@@ -320,7 +322,8 @@ bool Exchange::look() {
   return done;
 }
 
-void Exchange::move_on(std::int64_t now, std::int64_t& since) {
+// Nothing moves where there is no memory for it.
+void Exchange::move_on(std::int64_t now, std::int64_t& since) try {
   const auto lock = job_.enter();
   const bool moved = job_.ranks->progress();
   poll_receives(job_);
@@ -332,6 +335,8 @@ void Exchange::move_on(std::int64_t now, std::int64_t& since) {
     // Only memory is wanting: its receiver makes room
     if (const base::Result<void> left = job_.ranks->leave(offered); !left) since = now;
   }
+} catch (const std::bad_alloc&) {
+  since = now;
 }
 
 // What is awaited is not there yet. A rank may wait for a message by the host before it comes, which moves only while
@@ -340,10 +345,7 @@ void Exchange::await(int spins, std::int64_t& since) {
   if (spins % kSpinsPerLook != 0 && !job_.crowded) return base::cpu_relax();
   const std::int64_t now = base::now_ns();
   if (spins % (job_.crowded ? kYieldsPerLook : kSpinsPerLook) == 0) {
-    try {
-      move_on(now, since);
-    } catch (const std::bad_alloc&) {  // nothing has moved
-    }
+    move_on(now, since);
     int found = 0;
     host().Iprobe(kAnySource, kAnyTag, host().world, &found, ignored());
   }
@@ -352,15 +354,16 @@ void Exchange::await(int spins, std::int64_t& since) {
 
 int Exchange::finish() {
   copy_own();
-  std::int64_t since = 0;
-  for (int spins = 1;; ++spins) {
+  const auto is_over = [&] {
     try {
       const auto lock = job_.enter();
-      if (look()) break;
-    } catch (const std::bad_alloc&) {  // nothing has moved
+      return look();
+    } catch (const std::bad_alloc&) {
+      return false;
     }
-    await(spins, since);
-  }
+  };
+  std::int64_t since = 0;
+  for (int spins = 1; !is_over(); ++spins) await(spins, since);
   report();
   return error_ == kSuccess ? kSuccess : raise(Call::message, comm_, error_);
 }

@@ -50,11 +50,13 @@ int agree_on_boards(Job& job, Comm comm, CommOf& of) {
   try {
     const auto lock = job.enter();
     std::vector<int> locals;
+    locals.reserve(of.places.size());
     for (const RankPlace& place : of.places) locals.push_back(place.local);
     if (neighbors) of.neighbor_blocks.resize(of.neighbors->in.size() + 1);
     of.board = job.boards->make(std::move(locals), static_cast<std::size_t>(rank), outs, !Mutex::multiple());
     if (of.board.get() != nullptr) mine = of.board.get()->place();
-  } catch (const std::bad_alloc&) {  // which the others are told
+  } catch (const std::bad_alloc&) {
+    mine = {};  // which the others are told
   }
   if (const int result = h.Allgather(&mine, kBytes, h.byte, places, kBytes, h.byte, comm); result != kSuccess) return result;
   unsigned char reaches = 0, all = 0;
@@ -62,6 +64,7 @@ int agree_on_boards(Job& job, Comm comm, CommOf& of) {
     const auto lock = job.enter();
     reaches = of.board.get() != nullptr && job.boards->reach(*of.board.get(), std::span(places, of.places.size())) ? 1 : 0;
   } catch (const std::bad_alloc&) {
+    reaches = 0;
   }
   int result = h.Allreduce(&reaches, &all, 1, h.byte, h.band, comm);
   if (result == kSuccess && all != 0 && neighbors) {

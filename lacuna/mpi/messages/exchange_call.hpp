@@ -207,7 +207,8 @@ class AsBytes {
     return kSuccess;
   }
   int store(const Blocks<Number, At>& of, Comm comm) const {
-    auto* const base = static_cast<std::byte*>(const_cast<void*>(of.base));
+    // What comes in is the program's to write, though both sides have one type.
+    auto* const base = const_cast<std::byte*>(static_cast<const std::byte*>(of.base));
     for (int i = 0; i < number_; ++i) {
       Number at = 0;
       const int result = for_number<Number>(host().Unpack, host().Unpack_c)(bounce_.data() + i * bytes_, static_cast<Number>(bytes_), &at,
