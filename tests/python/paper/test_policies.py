@@ -34,7 +34,9 @@ def test_the_same_question_has_the_same_answer() -> None:
     ask = [_core.simulate_messages(path, "leave_pinned", 1 << 18, 1 << 20, [0, 0, 1, 0]) for _ in range(2)]
     assert ask[0] == ask[1]
     first, again, fresh, known = ask[0]
-    assert again == known < fresh <= first
+    # One send of some asks for a completion, which takes the CPU some nanoseconds.
+    assert again == pytest.approx(known, abs=0.05)
+    assert max(again, known) < fresh <= first
 
 
 def test_what_cannot_be_is_refused() -> None:
