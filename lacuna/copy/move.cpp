@@ -24,7 +24,7 @@ class Mover {
     switch (step.kind) {
       case Step::Kind::run: return block(scattered, dense, step.size);
       case Step::Kind::nest: return rows(step, 0, step.rows, scattered, dense);
-      case Step::Kind::crossed: return crossed(step, scattered, dense);
+      case Step::Kind::crossed: return crossed(*step.packing, *step.unpacking, scattered, dense);
       case Step::Kind::list: return blocks(step.moved, step.spots, 0, step.count, step.moved.length, scattered, dense);
       case Step::Kind::blocks: return irregular(step, 0, step.count, scattered, dense);
       case Step::Kind::masked: return masked(step, 0, step.masks.windows(), scattered, dense);
@@ -194,11 +194,11 @@ class Mover {
         [&](Index i, Index n, Dense* d) { row(step, i, n, scattered, d); });
   }
 
-  void crossed(const Step& step, Scattered* scattered, Dense* dense) const {
+  void crossed(const NestMove& packing, const NestMove& unpacking, Scattered* scattered, Dense* dense) const {
     if constexpr (Pack) {
-      step.packing->move(scattered, dense, stream_);
+      packing.move(scattered, dense, stream_);
     } else {
-      step.unpacking->move(dense, scattered, stream_);
+      unpacking.move(dense, scattered, stream_);
     }
   }
 
@@ -214,26 +214,20 @@ class Mover {
         if (crossed == all.crossed.end() || crossed->part != i) {
           row(part, first, count, from, to + first * part.moved.length);
         } else {
-          const Index each = crossed->packing.nest().loops[crossed->along].to;
-          fields(*crossed, count == all.batch ? 0 : count, from + first * all.stride, to + first * each);
-          ++crossed;
+          fields(*crossed++, count, from + first * all.stride, to, first);
         }
       }
     }
   }
 
-  // Of a batch, or of its first `count` structs.
-  void fields(const CrossedFields& some, Index count, Scattered* scattered, Dense* dense) const {
-    if (count > 0) {
-      Nest nest = some.packing.nest();
-      nest.loops[some.along].count = count;
-      return loops(nest, scattered, dense);
-    }
-    if constexpr (Pack) {
-      some.packing.move(scattered, dense, stream_);
-    } else {
-      some.unpacking.move(dense, scattered, stream_);
-    }
+  // Of `count` structs, the first of which is number `first` in the stream: of a batch, or of what is left.
+  void fields(const CrossedFields& some, Index count, Scattered* scattered, Dense* dense, Index first) const {
+    Nest nest = some.packing.nest();
+    Loop& loop = nest.loops[some.along];
+    dense += first * loop.to;
+    if (count == loop.count) return crossed(some.packing, some.unpacking, scattered, dense);
+    loop.count = count;
+    loops(nest, scattered, dense);
   }
 
   void loops(const Nest& nest, Scattered* scattered, Dense* dense) const {

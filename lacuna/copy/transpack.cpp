@@ -38,14 +38,13 @@ class Transpacker {
     if (d.kind == Kind::run) return pack_one(s, from, to);
     const bool single = s.count == d.count && s.rows == 1 && d.rows == 1;
     if (s.pattern && d.pattern && single && windows(s, from, d, to, position)) return;
-    const bool equal_rows = s.count == d.count && fit(s.spots, d.spots) && one_row(s) && one_row(d) && s.moved.length == d.moved.length;
+    const bool places_fit = s.count == d.count && fit(s.spots, d.spots);
+    const bool equal_rows = places_fit && one_row(s) && one_row(d) && s.moved.length == d.moved.length;
     // What a nest could add is permutations of bytes. To look for a remembered one takes longer than a few blocks.
     if (equal_rows && s.moved.length > kLongestShuffled) return blocks(s.spots, from, d.spots, to, s.moved.length, 0, s.count);
     if (loops(s) && loops(d) && nest(s, from, d, to)) return;
-    if (s.count == d.count && fit(s.spots, d.spots)) {
-      if (equal_rows) return blocks(s.spots, from, d.spots, to, s.moved.length, 0, s.count);
-      if (s.kind == Kind::woven && d.kind == Kind::woven && alike(s.members, d.members)) return woven(s, from, d, to);
-    }
+    if (equal_rows) return blocks(s.spots, from, d.spots, to, s.moved.length, 0, s.count);
+    if (places_fit && s.kind == Kind::woven && d.kind == Kind::woven && alike(s.members, d.members)) return woven(s, from, d, to);
     if (s.kind == Kind::blocks && d.kind == Kind::blocks && s.node->starts == d.node->starts) {
       return s.irregular.move({.count = s.count, .offsets = s.node->offsets.data(), .starts = s.node->starts.data()},
                               d.node->offsets.data(), from, to);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kReceives = 64;
 constexpr int kSends = 32;
-constexpr int kQuarters = 4;  // of the sends: one completion tells of each
+constexpr int kQuarters = 4;  // of the sends: the last one of each asks for a completion, which tells of all before it
 constexpr std::size_t kSlot = sizeof(Head) + kMostPayload;
 
 class QueueChannel final : public Channel {

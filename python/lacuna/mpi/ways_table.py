@@ -18,7 +18,7 @@ from lacuna.mpi.ways_profile import MpiProfile
 from lacuna.units import bytes_text, us_text
 
 LEAST_OFFERED = 254
-"""Descriptor::kBytes of lacuna/mpi/process/descriptor.hpp: the least value of LACUNA_MPI_OFFER."""
+"""The least value of LACUNA_MPI_OFFER: one more than Descriptor::kBytes of lacuna/mpi/process/descriptor.hpp."""
 GAIN = 0.95
 """MpiPrices::kGain of lacuna/guide/mpi_ways.hpp: the MPI's own way is left only for one that takes less of its time."""
 
