@@ -26,23 +26,21 @@ else()
   else()
     compile_at_once(nanobind-static)
   endif()
-  install(TARGETS _core LIBRARY DESTINATION lacuna COMPONENT python EXCLUDE_FROM_ALL)
+  put_in_wheel(_core lacuna)
 
   if(LACUNA_SANITIZE STREQUAL "none")  # a sanitized module does not load into a plain interpreter
     nanobind_add_stub(_core_stub MODULE _core OUTPUT _core.pyi PATTERN_FILE ${PROJECT_SOURCE_DIR}/cmake/core.pat
       PYTHON_PATH $<TARGET_FILE_DIR:_core> DEPENDS _core)
     install(FILES ${PROJECT_BINARY_DIR}/_core.pyi DESTINATION lacuna COMPONENT python EXCLUDE_FROM_ALL)
+    add_dependencies(lacuna_python _core_stub)
   endif()
 endif()
 
 if(TARGET lacuna-worker)
-  install(TARGETS lacuna-worker RUNTIME DESTINATION lacuna/bin COMPONENT python EXCLUDE_FROM_ALL)
+  put_in_wheel(lacuna-worker lacuna/bin)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/lacuna/nic/model/profiles DESTINATION lacuna COMPONENT python EXCLUDE_FROM_ALL)
 endif()
 
-# All that the wheel takes.
-add_custom_target(lacuna_python DEPENDS _core _core_stub lacuna-worker lacuna-copy-bench lacuna-message-bench lacuna-mpi-bench ${device_bench}
-  lacuna_shared lacuna_mpi_openmpi lacuna_mpi_mpich lacuna_mpi_abi)
 if(LACUNA_TESTS)  # what tests of the package start
   add_dependencies(lacuna_python lacuna-faulty-worker ${faulty_benches})
 endif()

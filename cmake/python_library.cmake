@@ -9,6 +9,7 @@ install(TARGETS lacuna_shared EXPORT lacunaPythonTargets
   FILE_SET HEADERS DESTINATION lacuna/include COMPONENT python EXCLUDE_FROM_ALL)
 install(EXPORT lacunaPythonTargets FILE lacunaTargets.cmake NAMESPACE lacuna:: DESTINATION lacuna/lib/cmake/lacuna
   COMPONENT python EXCLUDE_FROM_ALL)
+add_dependencies(lacuna_python lacuna_shared)
 
 set(python_files ${PROJECT_BINARY_DIR}/python_library)
 file(WRITE ${python_files}/lacunaConfig.cmake "include(\"\${CMAKE_CURRENT_LIST_DIR}/lacunaTargets.cmake\")\n")
