@@ -271,7 +271,7 @@ std::int64_t bytes_of(const Status& status) {
 
 std::string tool_behind(std::span<const char* const> /*functions*/) { return {}; }
 
-const Host& host() {
+const Host& find_host() {
   static const Host made = [] {
     Host table = test::fake::table();
     fill_missing(table);

@@ -116,23 +116,23 @@ bool may_gain(Job& j, MpiUse use, const Blocks<Number, At>& blocks, int number, 
   return j.ways.packs(use, *type.get(), count);
 }
 
-// How many blocks each side of a call has whose blocks differ; nothing: between groups, or not known yet.
-struct BlockNumbers {
-  int out = 0, in = 0;
-};
-std::optional<BlockNumbers> numbers_of(Job& j, Collective kind, int root, Comm comm) {
+// How many blocks each side of a call has whose blocks differ; false: between groups, or not known yet.
+bool count_blocks(Job& j, Collective kind, int root, Comm comm, int& out, int& in) {
   int inter = 0, size = 0, rank = 0;
   const Host& h = host();
-  if (comm == h.no_comm || h.Comm_test_inter(comm, &inter) != kSuccess || inter != 0) return std::nullopt;
+  if (comm == h.no_comm || h.Comm_test_inter(comm, &inter) != kSuccess || inter != 0) return false;
   if (kind == Collective::neighbor_alltoall || kind == Collective::neighbor_allgather) {
     const CommOf* const of = j.comms->find(comm);
-    if (of == nullptr || !of->neighbors) return std::nullopt;
-    return BlockNumbers{.out = static_cast<int>(of->neighbors->out.size()), .in = static_cast<int>(of->neighbors->in.size())};
+    if (of == nullptr || !of->neighbors) return false;
+    out = static_cast<int>(of->neighbors->out.size());
+    in = static_cast<int>(of->neighbors->in.size());
+    return true;
   }
   h.Comm_size(comm, &size);
   h.Comm_rank(comm, &rank);
-  return BlockNumbers{.out = kind == Collective::scatter && rank != root ? 0 : size,
-                      .in = kind == Collective::gather && rank != root ? 0 : size};
+  out = kind == Collective::scatter && rank != root ? 0 : size;
+  in = kind == Collective::gather && rank != root ? 0 : size;
+  return true;
 }
 
 // Whether all blocks of a call were left to the host before, told by handles and counts alone. Of a root's side the
@@ -152,8 +152,8 @@ bool leaves(Job& j, Collective kind, int root, Comm comm, const Blocks<Number, A
   if (out.counts != nullptr || in.counts != nullptr) {
     const bool out_first = out.counts == nullptr;  // a look at one block first: most that are not left end there
     if (Mutex::multiple() || (out_first ? !left(out, 1) : in.counts == nullptr && !left(in, 1))) return false;
-    const std::optional<BlockNumbers> numbers = numbers_of(j, kind, root, comm);
-    return numbers && (out_first || left(out, numbers->out)) && (in.counts == nullptr || left(in, numbers->in));
+    int outs = 0, ins = 0;
+    return count_blocks(j, kind, root, comm, outs, ins) && (out_first || left(out, outs)) && (in.counts == nullptr || left(in, ins));
   }
   const bool alike = out.type == in.type && out.count == in.count;
   if (kind == Collective::gather) return alike && left(out, 1);
@@ -212,29 +212,13 @@ std::unique_ptr<Collection> packed_of(Job& j, Collective kind, int root, Comm co
   return nullptr;
 }
 
+// What is packed here, or not, of a call that is not known to be the host's.
 template <class Number, class At, class Go>
-int collect(Function function, Collective kind, int root, Comm comm, const Blocks<Number, At>& out, const Blocks<Number, At>& in,
-            const Ending& ending, const Go& go) {
-  Job* const j = job;
-  std::unique_ptr<Collection> made;
-  Why why = Why::not_full;
-  if (takes_messages(j)) why = Why::contiguous;
-  const auto pass = [&] { return go(PackedSide().given(out), PackedSide().given(in)); };
-  if (ending.request == nullptr && takes_messages(j)) {
-    int result = kSuccess;
-    const CollectiveCall<Number, At> call{.name = Passed::functions()[static_cast<std::size_t>(function)],
-                                          .kind = kind,
-                                          .root = root,
-                                          .comm = comm,
-                                          .use = out.typed && kind == Collective::alltoall ? MpiUse::alltoallw : use_of(kind, out),
-                                          .out = out,
-                                          .in = in};
-    if (exchange(*j, call, result)) return result;
-  }
-  const Ways::OneWay tried = ending.request == nullptr && takes_messages(j) ? tries(*j, kind, out) : Ways::OneWay();
-  if (takes_messages(j) && leaves(*j, kind, root, comm, out, in)) return passed(j, function, Why::host_is_fast, pass);
-  if (takes_messages(j) && !(is_basic(*j, out) && is_basic(*j, in)))
-    made = packed_of(*j, kind, root, comm, out, in, ending.persistent, why);
+__attribute__((noinline)) int collect_packed(Job* j, Function function, Collective kind, int root, Comm comm, const Blocks<Number, At>& out,
+                                             const Blocks<Number, At>& in, const Ending& ending, const Go& go) {
+  const auto pass = [&] { return go(as_said(out), as_said(in)); };
+  Why why = Why::contiguous;
+  std::unique_ptr<Collection> made = packed_of(*j, kind, root, comm, out, in, ending.persistent, why);
   if (made == nullptr) return passed(j, function, why, pass);
   if (!ending.persistent) made->load(*j);
   if (ending.request == nullptr) {
@@ -248,6 +232,29 @@ int collect(Function function, Collective kind, int root, Comm comm, const Block
   const int result = go(collection.out.given(out), collection.in.given(in));
   if (result == kSuccess) begun(*j, std::move(operation), ending);
   return result;
+}
+
+template <class Number, class At, class Go>
+int collect(Function function, Collective kind, int root, Comm comm, const Blocks<Number, At>& out, const Blocks<Number, At>& in,
+            const Ending& ending, const Go& go) {
+  Job* const j = job;
+  const auto pass = [&] { return go(as_said(out), as_said(in)); };
+  if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
+  if (ending.request == nullptr) {
+    int result = kSuccess;
+    const CollectiveCall<Number, At> call{.name = Passed::functions()[static_cast<std::size_t>(function)],
+                                          .kind = kind,
+                                          .root = root,
+                                          .comm = comm,
+                                          .use = out.typed && kind == Collective::alltoall ? MpiUse::alltoallw : use_of(kind, out),
+                                          .out = out,
+                                          .in = in};
+    if (exchange(*j, call, result)) return result;
+  }
+  const Ways::OneWay tried = ending.request == nullptr ? tries(*j, kind, out) : Ways::OneWay();
+  if (leaves(*j, kind, root, comm, out, in)) return passed(j, function, Why::host_is_fast, pass);
+  if (is_basic(*j, out) && is_basic(*j, in)) return passed(j, function, Why::contiguous, pass);
+  return collect_packed(j, function, kind, root, comm, out, in, ending, go);
 }
 
 // What a host does not have, but a program that asks the loader for it finds here.

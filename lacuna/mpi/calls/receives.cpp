@@ -10,24 +10,29 @@ extern "C" int MPI_Cancel(Request* request);
 
 namespace {
 
-// Receives what a probe took into the stash, if there is anything; what the call returns. `pass_probed` receives a
-// message that the stash has the host's handle of, `end` goes on with one whose delivery has begun.
+// Receives what a probe took into the stash, if there is anything; `result` is what the call returns. `pass_probed`
+// receives a message that the stash has the host's handle of, `end` goes on with one whose delivery has begun.
 template <class PassProbed, class End>
-std::optional<int> from_stash(Job& j, Function function, void* base, Count count, Datatype type, int source, int tag, Comm comm,
-                              const PassProbed& pass_probed, const End& end) {
+bool from_stash(Job& j, Function function, void* base, Count count, Datatype type, int source, int tag, Comm comm,
+                const PassProbed& pass_probed, const End& end, int& result) {
   Probed* const found = stashed(j, comm, source, tag);
-  if (found == nullptr) return std::nullopt;
+  if (found == nullptr) return false;
   if (!found->received) {
     const std::unique_ptr<Probed> probed = j.comms->find(comm)->take(*found);
-    return passed(&j, function, Why::of_host, [&] { return pass_probed(&probed->message); });
+    result = passed(&j, function, Why::of_host, [&] { return pass_probed(&probed->message); });
+    return true;
   }
   Target target;
   target.function = function;
-  if (const auto wrong = target_of(j, base, count, type, comm, target)) return wrong;
+  if (const auto wrong = target_of(j, base, count, type, comm, target)) {
+    result = *wrong;
+    return true;
+  }
   j.operations.make_room();
   std::unique_ptr<Operation> operation = begin_delivery_of(j, *found, target, comm);
   j.comms->find(comm)->take(*found);
-  return end(operation);
+  result = end(operation);
+  return true;
 }
 
 // Numbers without gaps, which the host puts where they belong; the report counts such receives one by one.
@@ -44,8 +49,9 @@ int irecv_or(Function function, void* base, Count count, Datatype type, int sour
   j->ways.receives();
   const auto lock = j->enter();  // nobody may take into the stash what this receive would find
   const auto generalized = [&](std::unique_ptr<Operation>& operation) { return generalize(*j, operation, request); };
-  if (const auto result = from_stash(*j, function, base, count, type, source, tag, comm, pass_probed, generalized)) return *result;
-  if (j->types.is_short(type, count, Descriptor::kBytes)) return passed(j, function, Why::too_short, pass);
+  int wrong = kSuccess;
+  if (from_stash(*j, function, base, count, type, source, tag, comm, pass_probed, generalized, wrong)) return wrong;
+  if (j->types.is_below(type, count, Descriptor::kBytes)) return passed(j, function, Why::too_short, pass);
   if (is_whole(*j, base, count, type) && !Mutex::multiple() && source != kProcNull && may_get_descriptor(*j, source, comm)) {
     const Count bytes = count * j->types.whole_bytes(type);  // the program may free its type
     Remembered what{
@@ -55,7 +61,6 @@ int irecv_or(Function function, void* base, Count count, Datatype type, int sour
   Target target;
   target.function = function;
   target.use = MpiUse::later;
-  int wrong = kSuccess;
   const How how = plan_receive(*j, base, count, type, source, comm, true, target, wrong);
   if (how == How::wrong) return wrong;
   if (how == How::host) return passed(j, function, target.why, pass);
@@ -102,8 +107,9 @@ int recv_or(Function function, void* base, Count count, Datatype type, int sourc
     return result == kSuccess ? wait(&request, status) : result;
   }
   const auto awaited = [&](const std::unique_ptr<Operation>& operation) { return end_delivery_of(*j, *operation, Call::message, status); };
-  if (const auto result = from_stash(*j, function, base, count, type, source, tag, comm, pass_probed, awaited)) return *result;
-  if (j->types.is_short(type, count, Descriptor::kBytes)) return passed(j, function, Why::too_short, pass);
+  int wrong = kSuccess;
+  if (from_stash(*j, function, base, count, type, source, tag, comm, pass_probed, awaited, wrong)) return wrong;
+  if (j->types.is_below(type, count, Descriptor::kBytes)) return passed(j, function, Why::too_short, pass);
   if (is_whole(*j, base, count, type))
     return recv_whole(*j, base, static_cast<int>(count * j->types.whole_bytes(type)), source, tag, comm, status);
   if (j->library == Library::open_mpi && base != nullptr && count <= INT_MAX && !j->reports && j->leaves(MpiUse::send, type, count) &&
@@ -111,7 +117,6 @@ int recv_or(Function function, void* base, Count count, Datatype type, int sourc
     return recv_typed(*j, base, static_cast<int>(count), type, source, tag, comm, status);
   Target target;
   target.function = function;
-  int wrong = kSuccess;
   const How how = plan_receive(*j, base, count, type, source, comm, true, target, wrong);
   if (how == How::wrong) return wrong;
   if (how == How::host) return passed(j, function, target.why, pass);

@@ -98,8 +98,8 @@ int end_all_remembered(Job& j, int count, const Request* handles, const Request*
 }
 
 // Of requests that the host completes alone: by one call. Nothing: there are others.
-std::optional<int> wait_all_remembered(Job& j, int count, Request* requests, Status* statuses) {
-  if (j.remembered.empty() || count < 0 || !j.operations.orphans().empty() || !are_remembered(j, count, requests)) return std::nullopt;
+bool wait_all_remembered(Job& j, int count, Request* requests, Status* statuses, int& result) {
+  if (j.remembered.empty() || count < 0 || !j.operations.orphans().empty() || !are_remembered(j, count, requests)) return false;
   const RememberedRequests::Ending ending(j.remembered);
   constexpr int kFew = 32;
   if (count <= kFew) {
@@ -107,16 +107,20 @@ std::optional<int> wait_all_remembered(Job& j, int count, Request* requests, Sta
     std::array<Status, kFew> few;       // NOLINT(cppcoreguidelines-pro-type-member-init): the host writes them
     std::copy_n(requests, count, handles.data());
     Status* const seen = statuses != ignored() ? statuses : few.data();
-    return end_all_remembered(j, count, handles.data(), requests, seen, host().Waitall(count, requests, seen));
+    result = end_all_remembered(j, count, handles.data(), requests, seen, host().Waitall(count, requests, seen));
+    return true;
   }
   Room<Request> handles;
   handles->assign(requests, requests + count);
-  if (statuses != ignored())
-    return end_all_remembered(j, count, handles->data(), requests, statuses, host().Waitall(count, requests, statuses));
+  if (statuses != ignored()) {
+    result = end_all_remembered(j, count, handles->data(), requests, statuses, host().Waitall(count, requests, statuses));
+    return true;
+  }
   Statuses many(count);
-  const int result = host().Waitall(count, requests, many.data());
+  result = host().Waitall(count, requests, many.data());
   many.written(count);
-  return end_all_remembered(j, count, handles->data(), requests, many.data(), result);
+  result = end_all_remembered(j, count, handles->data(), requests, many.data(), result);
+  return true;
 }
 
 // One by one as the host completes them, so that the bytes of one move while others are awaited.
@@ -290,9 +294,8 @@ LACUNA_MPI_CAUGHT
 LACUNA_MPI_CALL(Waitall, (int count, Request* requests, Status* statuses)) {
   Job* const j = job;
   waits(j);
-  if (takes_messages(j)) {
-    if (const auto result = wait_all_remembered(*j, count, requests, statuses)) return *result;
-  }
+  int result = kSuccess;
+  if (takes_messages(j) && wait_all_remembered(*j, count, requests, statuses, result)) return result;
   return concerns_us(j, count, requests) ? wait_all(*j, count, requests, statuses)
                                          : passed_by_host(j, Function::Waitall, [&] { return host().Waitall(count, requests, statuses); });
 }

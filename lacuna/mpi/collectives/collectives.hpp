@@ -37,6 +37,12 @@ struct Given {
   const Datatype* types = nullptr;
 };
 
+/// Blocks as the program says them.
+template <class Number, class At>
+Given<At> as_said(const Blocks<Number, At>& blocks) {
+  return {.base = const_cast<void*>(blocks.base), .places = blocks.places, .type = blocks.type, .types = blocks.types};
+}
+
 /// One of them, as what it is made of.
 struct Block {
   std::byte* base;
@@ -62,7 +68,7 @@ class PackedSide {
   /// As they are packed, or as the program said them.
   template <class Number, class At>
   [[nodiscard]] Given<At> given(const Blocks<Number, At>& blocks) const {
-    if (!packed()) return {.base = const_cast<void*>(blocks.base), .places = blocks.places, .type = blocks.type, .types = blocks.types};
+    if (!packed()) return as_said(blocks);
     const auto* places = static_cast<const At*>(nullptr);
     if (blocks.places != nullptr) {
       if constexpr (std::is_same_v<At, int>) {

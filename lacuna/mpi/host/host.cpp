@@ -208,7 +208,7 @@ std::string tool_behind(std::span<const char* const> functions) {
   return {};
 }
 
-const Host& host() {
+const Host& find_host() {
   static const Host loaded = load();
   return loaded;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <span>
 #include <string>
 
@@ -226,7 +227,15 @@ std::int64_t bytes_of(const Status& status);
 #endif
 /// Looks everything up at the first call; ends the program with a line that says what is missing where there is no host
 /// of this ABI.
-const Host& host();
+const Host& find_host();
+/// The same. Each call of MPI asks for it some times, so it is inline, and without a guard.
+inline const Host& host() {
+  static constinit std::atomic<const Host*> found = nullptr;
+  if (const Host* const known = found.load(std::memory_order_acquire); known != nullptr) return *known;
+  const Host& host = find_host();
+  found.store(&host, std::memory_order_release);
+  return host;
+}
 
 /// What the MPI says of itself. Not by the length that it tells: Open MPI counts the zero behind the text, too.
 inline std::string library_version() {

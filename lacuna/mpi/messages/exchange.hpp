@@ -27,7 +27,8 @@
 
 namespace lacuna::mpi {
 
-/// A blocking collective.
+/// A blocking collective. Its blocks are the caller's: copied, they would take as long as all else of a call that is
+/// left to the host.
 template <class Number, class At>
 struct CollectiveCall {
   const char* name;  ///< of the function
@@ -35,7 +36,7 @@ struct CollectiveCall {
   int root;
   Comm comm;
   MpiUse use;
-  Blocks<Number, At> out, in;
+  const Blocks<Number, At>&out, &in;
 };
 
 /// False: the call is to go on by other ways, with all blocks.

@@ -64,6 +64,7 @@ int Comms::copied(Comm, int, void*, void*, void*, int* flag) {
 int Comms::deleted(Comm comm, int, void*, void* comms) {
   auto& self = *static_cast<Comms*>(comms);
   const std::scoped_lock lock(self.mutex_);
+  if (self.recent_.comm == comm) self.recent_ = {};
   self.known_.erase(comm);
   for (Refused& one : self.refused_)
     if (one.comm == comm) one = {};
@@ -83,12 +84,18 @@ bool Comms::lives(Comm comm) {
   return comm == host().world || known_.contains(comm);
 }
 
-CommOf* Comms::find(Comm comm) {
-  if (comm == host().world) return &of_world_;
+CommOf* Comms::find_known(Comm comm) {
   {
     const std::scoped_lock lock(mutex_);
-    if (const auto known = known_.find(comm); known != known_.end() && known->second->kept) return known->second.get();
+    if (const auto known = known_.find(comm); known != known_.end() && known->second->kept) {
+      if (!Mutex::multiple()) recent_ = {.comm = comm, .of = known->second.get()};
+      return known->second.get();
+    }
   }
+  return make(comm);
+}
+
+CommOf* Comms::make(Comm comm) {
   if (comm == host().no_comm) return nullptr;
   int inter = 0;
   if (host().Comm_test_inter(comm, &inter) != kSuccess) return nullptr;

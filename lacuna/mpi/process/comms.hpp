@@ -170,7 +170,10 @@ class Comms {
   }
   /// Null: the host knows no such communicator. Throws std::bad_alloc, also where the host does not say of which ranks
   /// the communicator is; then the communicator may be Lacuna's on other ranks.
-  CommOf* find(Comm comm);
+  CommOf* find(Comm comm) {
+    if (comm == host().world) return &of_world_;
+    return recent_.of != nullptr && recent_.comm == comm && !Mutex::multiple() ? recent_.of : find_known(comm);
+  }
   /// Whether messages from this rank may be descriptors. Without memory to know: yes.
   bool may_send_descriptors(Comm comm, int source);
   /// Whether all of its ranks may be asked by a collective. Wants no memory.
@@ -195,10 +198,17 @@ class Comms {
  private:
   static int copied(Comm, int, void*, void*, void*, int* flag);
   static int deleted(Comm comm, int, void*, void* comms);
+  CommOf* find_known(Comm comm);
+  CommOf* make(Comm comm);
   Mutex mutex_;
   std::vector<RankPlace> world_;
   CommOf of_world_;
   std::unordered_map<Comm, std::unique_ptr<CommOf>> known_;
+  struct Recent {
+    Comm comm{};
+    CommOf* of = nullptr;  // null: none; of known_, and kept
+  };
+  Recent recent_;  // the one that was asked for last; not where threads call MPI at once
   struct Refused {
     Comm comm{};
     bool kept = false;  // its attribute is set

@@ -213,6 +213,15 @@ class Types {
     const Count bytes = whole_bytes(type);
     return bytes != 0 && count * bytes < below;
   }
+  /// The same, of any type that is known at once.
+  [[nodiscard]] bool is_below(Datatype type, Count count, std::int64_t below) {
+    Count bytes = whole_bytes(type);
+    if (bytes == 0) {
+      const Type* const known = seen(type);
+      bytes = known != nullptr && count >= 0 && count < below ? known->size() : 0;
+    }
+    return bytes != 0 && count * bytes < below;
+  }
 
  private:
   struct Whole {
