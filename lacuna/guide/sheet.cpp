@@ -39,8 +39,8 @@ SheetPlace::Between SheetPlace::between_sizes(std::span<const std::int64_t> size
   if (bytes <= sizes.front()) return {};
   if (bytes >= sizes.back()) return {.at = sizes.size() - 2, .share = 1};
   const std::size_t at = place_below(sizes, bytes);
-  const double from = log2_of(sizes[at]);
-  return {.at = at, .share = (log2_of(bytes) - from) / (log2_of(sizes[at + 1]) - from)};
+  const double from = log2_of(sizes[at]), beyond = log2_of(bytes) - from, distance = log2_of(sizes[at + 1]) - from;
+  return {.at = at, .share = beyond / distance, .beyond = beyond, .distance = distance};
 }
 
 SheetPlace::SheetPlace(const Axes& axes, const Piece& piece)
@@ -63,8 +63,10 @@ double Sheet::log_ns(const SheetPlace& place) const {
     const double low = cell(bytes, place.run_.at);
     return std::log2(low + place.run_.share * (cell(bytes, place.run_.at + 1) - low));
   };
-  const double low = along_runs(place.bytes_.at);
-  return low + place.bytes_.share * (along_runs(place.bytes_.at + 1) - low) + place.beyond_;
+  const SheetPlace::Between& bytes = place.bytes_;
+  const double low = along_runs(bytes.at), rise = along_runs(bytes.at + 1) - low;
+  const bool before_step = bytes.share < 1 && bytes.distance < 1 && rise > bytes.distance;
+  return low + (before_step ? bytes.beyond : bytes.share * rise) + place.beyond_;
 }
 
 }  // namespace lacuna::guide

@@ -5,6 +5,9 @@
 //   bytes    512 ┌────┬────┐        between two run lengths linear in the number of runs: a call, and so much for each
 //           2048 ├────┼────┤        run; between two sizes logarithm by logarithm; beyond the last one by the bytes
 //                8   64  512  run
+//
+// Two sizes less than a factor of two apart enclose a step: an MPI's short messages end between them, nobody says where.
+// If a time grows more than the bytes there, it is taken to grow as the bytes up to the second size, and to jump then.
 #pragma once
 
 #include <array>
@@ -43,7 +46,9 @@ class SheetPlace {
   friend class Sheet;
   struct Between {
     std::size_t at = 0;
-    double share = 0;  // of the next one
+    double share = 0;     // of the next one
+    double beyond = 0;    // log2 of the times that the piece is larger than this one,
+    double distance = 0;  // and that the next one is
   };
   [[nodiscard]] static Between between_runs(std::span<const std::int64_t> runs, std::int64_t run);
   [[nodiscard]] static Between between_sizes(std::span<const std::int64_t> sizes, std::int64_t bytes);

@@ -106,6 +106,21 @@ TEST(Sheets, HaveTheirCells) {
   }
 }
 
+// What an MPI's short messages take, and the first long ones. Of what lies between nobody knows on which side it is.
+TEST(Sheets, TakeAStepToBeAtTheLargerOfTwoSizesThatAreClose) {
+  const std::vector<std::int64_t> bytes{1024, 3072, 4096, 16384}, runs{64, 512};
+  const std::vector<double> ns{400, 300, 700, 500, 3000, 1000, 9000, 5000};
+  const Sheet sheet(ns);
+  const auto of = [&](std::int64_t size, std::int64_t run) {
+    return std::exp2(sheet.log_ns(SheetPlace({.bytes = bytes, .runs = runs}, {.bytes = size, .run = run})));
+  };
+  EXPECT_NEAR(of(3072, 64), 700, 0.1);
+  EXPECT_NEAR(of(3944, 64), 700 * 3944.0 / 3072, 50);  // logarithms are piecewise linear
+  EXPECT_NEAR(of(4095, 512), 500 * 4095.0 / 3072, 50);
+  EXPECT_NEAR(of(4096, 64), 3000, 1);
+  EXPECT_NEAR(of(8192, 64), std::sqrt(3000.0 * 9000), 5);  // sizes that are further apart enclose none
+}
+
 TEST(Sheets, AreNotMeasuredUntilTheyHaveTimes) { EXPECT_FALSE(Sheet().measured()); }
 
 }  // namespace LACUNA_TEST_FILE

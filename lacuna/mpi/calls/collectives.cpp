@@ -164,7 +164,7 @@ bool leaves(Job& j, Collective kind, int root, Comm comm, const Blocks<Number, A
 // What a program that learns tries: of calls in which each rank waits for others, and all blocks are alike.
 template <class Number, class At>
 Ways::OneWay tries(Job& j, Collective kind, const Blocks<Number, At>& out) {
-  if (!all_with_all(kind) && !of_neighbors(kind)) return {};
+  if (!j.ways.learns() || (!all_with_all(kind) && !of_neighbors(kind))) return {};
   const bool alike = !out.each && out.base != in_place();
   Ways::OneWay tried = j.ways.try_collective(use_of(kind, out), alike ? j.types.seen(out.type) : nullptr, out.count, j.types);
   j.ways.receives();

@@ -160,18 +160,26 @@ bool nothing_stashed(Job& j, Comm comm) {
   return of == nullptr || of->stash.empty();
 }
 
-// A send and a receive at once: each as if it stood alone.
+// A send and a receive at once: each as if it stood alone. `why`: the host does both, unless the stash has a message.
 template <class Pass, class Send, class Receive>
-int both(Function function, bool shorts, Comm comm, const Pass& pass, const Send& send, const Receive& receive) {
+int both(Function function, std::optional<Why> why, Comm comm, const Pass& pass, const Send& send, const Receive& receive) {
   Job* const j = job;
   if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
-  if (shorts && nothing_stashed(*j, comm)) return passed(j, function, Why::contiguous, pass);
+  if (why && nothing_stashed(*j, comm)) return passed(j, function, *why, pass);
   if (j->comms->of_host(comm)) return passed(j, function, Why::of_host, pass);
   Request request{};
   if (const int wrong = send(&request); wrong != kSuccess) return wrong;
   const int received = receive();
   const int sent = wait(&request, ignored());
   return received != kSuccess ? received : sent;
+}
+
+// Why the host does both, if that is told at once.
+std::optional<Why> why_of_both(Job* j, Count out_count, Datatype out_type, Count in_count, Datatype in_type) {
+  if (!takes_messages(j) || !j->types.is_below(in_type, in_count, Descriptor::kBytes)) return std::nullopt;
+  if (j->types.is_short(out_type, out_count, j->from.contiguous)) return Why::contiguous;
+  if (j->leaves(MpiUse::later, out_type, out_count) && j->ways.rests()) return Why::host_is_fast;
+  return std::nullopt;
 }
 
 // The same, begun: one request for the two.
@@ -241,7 +249,8 @@ int replace(Function function, const void* base, Count count, Datatype type, int
             const Receive& receive) {
   Job* const j = job;
   if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
-  if (j->types.is_short(type, count, Descriptor::kBytes) && nothing_stashed(*j, comm)) return passed(j, function, Why::too_short, pass);
+  if (const std::optional<Why> why = why_of_both(j, count, type, count, type); why && nothing_stashed(*j, comm))
+    return passed(j, function, *why, pass);
   if (j->comms->of_host(comm)) return passed(j, function, Why::of_host, pass);
   std::int64_t bytes = 0;
   int wrong = kSuccess;
@@ -313,12 +322,8 @@ RECEIVES(_c, Count)
 #define EXCHANGES(suffix, Number)                                                                                                          \
   LACUNA_MPI_CALL(Sendrecv##suffix, (const void* out, Number out_count, Datatype out_type, int dest, int out_tag, void* in,                \
                                      Number in_count, Datatype in_type, int source, int in_tag, Comm comm, Status* status)) {              \
-    const Job* const j = job;                                                                                                              \
     return both(                                                                                                                           \
-        Function::Sendrecv##suffix,                                                                                                        \
-        j != nullptr && j->types.is_short(out_type, out_count, j->from.contiguous) &&                                                      \
-            j->types.is_short(in_type, in_count, Descriptor::kBytes),                                                                      \
-        comm,                                                                                                                              \
+        Function::Sendrecv##suffix, why_of_both(job, out_count, out_type, in_count, in_type), comm,                                        \
         [&] {                                                                                                                              \
           return host().Sendrecv##suffix(out, out_count, out_type, dest, out_tag, in, in_count, in_type, source, in_tag, comm, status);    \
         },                                                                                                                                 \

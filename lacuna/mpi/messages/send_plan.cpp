@@ -29,11 +29,17 @@ How way_of(Job& job, Source& source, SendMode mode, bool once) {
     // A job with more ranks than CPUs carries out every send as one that is not waited for.
     const MpiUse use = job.crowded ? MpiUse::later : source.use;
     source.why = Why::host_is_fast;
-    if (ends_in_host || source.bytes <= Descriptor::kBytes)
-      return job.ways.packs(use, *source.type.get(), source.count) ? fitting(source) : How::host;
+    const Type& type = *source.type.get();
+    const bool is_short = source.bytes <= Descriptor::kBytes;
+    if (ends_in_host || is_short) {
+      if (job.ways.packs(use, type, source.count)) return fitting(source);
+      if (is_short) type.remember(source.use, source.count, MpiWay::host);  // no other way is possible
+      return How::host;
+    }
     const bool tries = once && !job.ways.rests();
-    const MpiWay way = tries ? job.ways.start(use, *source.type.get(), source.count, source.to.local, job.types)
-                             : job.ways.choose(use, *source.type.get(), source.count);
+    const MpiWay way =
+        tries ? job.ways.start(use, type, source.count, source.to.local, job.types) : job.ways.choose(use, type, source.count);
+    if (way == MpiWay::host && !tries) type.remember(source.use, source.count, way);
     if (way == MpiWay::host) return How::host;
     if (way == MpiWay::offered) how = How::offered;
   }

@@ -76,6 +76,8 @@ class Ways {
   /// A transfer of this rank. True: it goes as chosen. Else start() or try_collective() says how it goes: of a job that
   /// learns, now and then.
   [[nodiscard]] bool rests() { return learner_ == nullptr || forces() || learner_->rests(); }
+  /// Whether this job tries other ways at all.
+  [[nodiscard]] bool learns() const { return learner_ != nullptr; }
   /// A message to a rank of this node. What is learned by it, types forget what they remember of.
   [[nodiscard]] MpiWay start(MpiUse use, const Type& type, Count count, int to, Types& types);
   /// A blocking collective that this rank packs alone, or not, and in which each rank waits for others: for its length
