@@ -98,6 +98,7 @@ void Exchange::describe(std::size_t i, Note& note) {
     note.at = at_[lies];
     note.bytes = block->bytes;
     if (std::exchange(packed_[lies], 1) != 0) return;
+    board_->own(note.at, block->bytes);
     copy::pack(block->layout, block->base, 0, block->bytes, board_->room() + note.at, copy::Caching::kept);
   } else if ((slot.says & Slot::offers) != 0) {
     std::memcpy(note.offer.data(), slot.said.data(), slot.said.size());
