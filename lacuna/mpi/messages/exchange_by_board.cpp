@@ -156,15 +156,13 @@ void Exchange::hear(int rank, const Note& note) {
 }
 
 // Each rank begins with the one behind it, so that not all read one board at once.
-Exchange::Said Exchange::tell_by_board(Said all) {
+Said Exchange::tell_by_board(Said all) {
   const auto size = static_cast<int>(of_.places.size()), rank = pattern_.rank();
-  const auto gain = [&](const Block& part) { return gains(part); };
   const bool each = !all_with_all(pattern_.kind());
   board_->begin();
-  if (all.says == 0) {
-    all.says = offer_all(each);
-    const bool some = std::ranges::any_of(out, gain) || std::ranges::any_of(in, gain);
-    if (each) all.says = static_cast<unsigned char>((all.says & Slot::has_rest) | (some ? Slot::offers_some : 0));
+  if ((all.says & Slot::refuses) == 0) {
+    const unsigned char offered = offer_all(each);
+    all.says = each ? static_cast<unsigned char>((all.says & Slot::offers_some) | (offered & Slot::has_rest)) : offered;
   }
   for (int step = 1; step < size; ++step) show((rank + step) % size, all);
   if ((all.says & Slot::offers_some) != 0) copy_own();
@@ -174,7 +172,7 @@ Exchange::Said Exchange::tell_by_board(Said all) {
 }
 
 // Waits for those that are awaited.
-Exchange::Said Exchange::hear_all(Said all) {
+Said Exchange::hear_all(Said all) {
   const auto size = static_cast<int>(of_.places.size()), rank = pattern_.rank();
   std::int64_t since = 0;
   auto left = std::ranges::count(awaited_, 1);
@@ -187,11 +185,10 @@ Exchange::Said Exchange::hear_all(Said all) {
       if (note == nullptr) continue;
       awaited = 0;
       --left;
-      all.says |= note->says;
-      all.sizes |= note->sizes;
+      all.add(note->says, note->sizes);
       hear(other, *note);
     }
-    if (left == before) await(spins, since);
+    if (left == before) await(job_, offers_, spins, since);
   }
   return all;
 }

@@ -45,17 +45,15 @@ int heard_in(const CollectiveCall<Number, At>& call, std::size_t ranks) {
   }
 }
 
-/// Whether a call is left to other ways. A rank that would gain by it wishes so, and who hears of that rank in the call
-/// knows of the wish when the call is over: then all ranks ask in the next one.
-template <class Number, class At>
-bool is_left(Job& job, const CollectiveCall<Number, At>& call, CommOf& of, Asking& asking) {
+/// Whether a call of a kind is left to other ways. A rank that would gain by it wishes so, and who hears of that rank
+/// in the call knows of the wish when the call is over: then all ranks ask in the next one. `by`: the circle or the
+/// board by which they wish; null: there is none.
+template <class Number, class At, class By>
+bool is_left(Job& job, const CollectiveCall<Number, At>& call, std::size_t ranks, std::size_t kind, Asking& asking, const By* by) {
   constexpr std::size_t kMostRanks = 32;  // whose wishes are looked at in each call
   if (asking.unasked == 0) return false;
-  const auto kind = static_cast<std::size_t>(&asking - &of.asking[0][0]);
-  const std::size_t ranks = of.places.size();
-  const Board* const board = of.board.get();
-  if (board != nullptr && asking.heard != Asking::kNone) {
-    const auto wishes = [&](std::size_t rank) { return board->wishes(rank, kind, asking.left); };
+  if (by != nullptr && asking.heard != Asking::kNone) {
+    const auto wishes = [&](std::size_t rank) { return by->wishes(rank, kind, asking.left); };
     bool wished = asking.heard >= 0 && wishes(static_cast<std::size_t>(asking.heard));
     for (std::size_t rank = 0; asking.heard == Asking::kAll && rank < ranks && !wished; ++rank) wished = wishes(rank);
     if (wished) {
@@ -65,14 +63,14 @@ bool is_left(Job& job, const CollectiveCall<Number, At>& call, CommOf& of, Askin
   }
   --asking.unasked;
   ++asking.left;
-  asking.heard = board != nullptr && ranks <= kMostRanks ? heard_in(call, ranks) : Asking::kNone;
+  asking.heard = by != nullptr && ranks <= kMostRanks ? heard_in(call, ranks) : Asking::kNone;
   if (asking.heard == Asking::kNone) return true;
-  if (asking.heard >= 0 && !board->is_of(asking.heard)) return true;  // what only a root reads may be anything here
+  if (asking.heard >= 0 && !by->is_of(asking.heard)) return true;  // what only a root reads may be anything here
   for (const auto* side : {&call.out, &call.in}) {
     if (side->each || side->base == in_place() || side->count <= 0) continue;
     const Type* const seen = job.types.seen(side->type);
     if (seen != nullptr && !seen->contiguous(side->count) && job.ways.choose(call.use, *seen, side->count) == MpiWay::offered)
-      board->wish(kind, asking.left);
+      by->wish(kind, asking.left);
   }
   return true;
 }
@@ -242,6 +240,31 @@ bool list_as_bytes(Job& job, const CollectiveCall<Number, At>& call, Exchange& n
   return false;
 }
 
+/// Whether the ranks of a communicator that have not agreed yet do so now: one of them gains by this call. `of`: null
+/// without memory.
+template <class Number, class At>
+bool agree(Job& job, const CollectiveCall<Number, At>& call, CommOf* of, std::int64_t bytes, int& result) {
+  Circle* circle = nullptr;
+  if (!find_circle(job, call.comm, of, circle)) return false;
+  const std::size_t kind = kind_of(call.use, bytes);
+  Asking* asking = of != nullptr ? &of->askings[kind] : nullptr;
+  if (circle != nullptr) asking = &circle->askings[kind];
+  if (asking != nullptr && is_left(job, call, of->places.size(), kind, *asking, circle)) return false;
+  const bool may = of != nullptr && !of->of_host && (circle != nullptr || knows(*of, call.comm));
+  Said said{.says = static_cast<unsigned char>(may ? 0 : Slot::refuses)};
+  const std::optional<Pattern> pattern = may ? pattern_of(call.kind, call.root, call.comm, *of) : std::nullopt;
+  if (pattern) {
+    Exchange now(job, call.name, call.use, call.comm, *of, *pattern);
+    said = now.looks(list_both(job, call, now));
+  }
+  if (circle != nullptr) {
+    if (!inquire(job, *circle, said)) return false;
+    settle(*asking, said);
+    if (!said.gains()) return false;
+  }
+  return agree_by_host(job, call.comm, of, said, asking, result);
+}
+
 }  // namespace detail
 
 template <class Number, class At>
@@ -260,12 +283,15 @@ bool exchange(Job& job, const CollectiveCall<Number, At>& call, int& result) {
     if (bytes <= 0) return false;
   }
   if (!job.ways.asks(call.use, bytes, true)) return false;
-  CommOf* const of = detail::agreed(job, call.comm, result);
-  if (of == nullptr) return result != kSuccess;
-  if (of->board.get() == nullptr && !job.ways.asks(call.use, bytes, false)) return false;
-  Asking* const asking = detail::asking(*of, call.use, bytes);
-  if (asking == nullptr) return false;
-  if (detail::is_left(job, call, *of, *asking)) return false;
+  CommOf* const of = detail::find(job, call.comm);
+  if (!detail::may_agree(job, call.comm, of, call.use)) return false;
+  const bool agrees = of != nullptr && of->exchanges == CommOf::Exchanges::agreed;
+  if (!agrees && !detail::agree(job, call, of, bytes, result)) return result != kSuccess;
+  if (result != kSuccess) return true;
+  if (!detail::asks(*of, call.use) || (of->board.get() == nullptr && !job.ways.asks(call.use, bytes, false))) return false;
+  const std::size_t kind = detail::kind_of(call.use, bytes);
+  Asking* const asking = &of->askings[kind];
+  if (detail::is_left(job, call, of->places.size(), kind, *asking, of->board.get())) return false;
   const std::optional<Pattern> pattern = detail::pattern_of(call.kind, call.root, call.comm, *of);
   if (!pattern) return false;
   detail::Exchange now(job, call.name, call.use, call.comm, *of, *pattern);

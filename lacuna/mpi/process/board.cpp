@@ -5,14 +5,10 @@
 
 namespace lacuna::mpi {
 
-Boards::Boards(nic::Context& context, std::vector<nic::Card> cards, std::int64_t most)
-    : context_(context), cards_(std::move(cards)), left_(most), peers_(cards_.size()) {}
-
 // Communicators that the program has not freed know their boards still, and slower ranks read there.
 Boards::~Boards() {
-  const auto any = std::ranges::find_if(peers_, [](const auto& peer) { return peer != nullptr; });
   for (const std::shared_ptr<Board>& board : boards_) {
-    if (any != peers_.end()) (*any)->keep(board->memory_);
+    peers_.keep(board->memory_);
     board->memory_.reset();
   }
 }
@@ -32,7 +28,7 @@ BoardUse Boards::make(std::vector<int> locals, std::size_t rank, std::size_t blo
   }
   const std::int64_t bytes = Board::bytes_for(notes, locals.size());
   if (bytes > left_) return {};
-  base::Result<nic::RegisteredBuffer> memory = nic::RegisteredBuffer::create(context_, bytes);
+  base::Result<nic::RegisteredBuffer> memory = nic::RegisteredBuffer::create(peers_.context(), bytes);
   if (!memory) return {};
   auto made = std::make_shared<Board>();
   made->rank_ = rank;
@@ -45,25 +41,14 @@ BoardUse Boards::make(std::vector<int> locals, std::size_t rank, std::size_t blo
   return BoardUse(std::move(made));
 }
 
-nic::QueuePair* Boards::peer(int local) {
-  std::unique_ptr<nic::QueuePair>& known = peers_.at(static_cast<std::size_t>(local));
-  if (known == nullptr) {
-    base::Result<std::unique_ptr<nic::QueuePair>> made = context_.attach(cards_.at(static_cast<std::size_t>(local)));
-    if (!made) return nullptr;
-    known = std::move(*made);
-  }
-  return known.get();
-}
-
 bool Boards::reach(Board& board, std::span<const Board::Place> places) {
   constexpr std::size_t kMostNotes = 1 << 20;
   for (std::size_t rank = 0; rank < places.size(); ++rank) {
     const Board::Place& place = places[rank];
     if (place.notes < places.size() || place.notes > kMostNotes) return false;
     if (rank == board.rank_) continue;
-    const nic::QueuePair* const reached = peer(board.locals_[rank]);
     const auto bytes = static_cast<std::size_t>(Board::bytes_for(place.notes, places.size()));
-    std::byte* const at = reached != nullptr ? reached->rkey_ptr(place.addr, place.rkey, bytes) : nullptr;
+    std::byte* const at = peers_.reach(board.locals_[rank], place.addr, place.rkey, bytes);
     if (at == nullptr || reinterpret_cast<std::uintptr_t>(at) % alignof(Note) != 0) return false;
     board.all_[rank] = {.at = at, .notes = place.notes};
   }

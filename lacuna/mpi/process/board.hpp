@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "lacuna/nic/nic.hpp"
+#include "lacuna/mpi/process/inquiry.hpp"
 
 namespace lacuna::mpi {
 
@@ -40,7 +40,6 @@ class Board {
   static constexpr std::int64_t kRoom = 256 << 10;     ///< bytes of the blocks of a call: 8 of 32 KiB
   static constexpr std::int64_t kPartRoom = 32 << 10;  ///< and of a call that has a part
   static constexpr std::uint32_t kParts = 8;
-  static constexpr std::size_t kWishes = 96;
 
   /// What a rank tells the others, so that they find its board.
   struct Place {
@@ -55,13 +54,10 @@ class Board {
     return kWishBytes + 2 * half_bytes(notes) + kParts * part_bytes(ranks);
   }
 
-  /// That a call of a kind which was left to the host, the n-th of them, had better been this communicator's. For who
-  /// has heard of this rank by the host in that call.
   void wish(std::size_t kind, std::uint32_t n) const { wishes(rank_)[kind].store(n, std::memory_order_release); }
   [[nodiscard]] bool wishes(std::size_t rank, std::size_t kind, std::uint32_t n) const {
     return wishes(rank)[kind].load(std::memory_order_acquire) == n;
   }
-
   [[nodiscard]] bool is_of(int rank) const { return std::cmp_equal(rank, rank_); }
   /// Begins a call in which each rank waits for all others. All ranks begin the same calls.
   void begin() {
@@ -98,11 +94,9 @@ class Board {
  private:
   friend class Boards;
   friend class BoardUse;
-  static constexpr std::int64_t kWishBytes = kWishes * sizeof(std::uint32_t);
+  static constexpr std::int64_t kWishBytes = sizeof(Wishes);
   static_assert(kWishBytes % alignof(Note) == 0);
-  [[nodiscard]] std::atomic<std::uint32_t>* wishes(std::size_t rank) const {
-    return reinterpret_cast<std::atomic<std::uint32_t>*>(all_[rank].at);
-  }
+  [[nodiscard]] Wishes& wishes(std::size_t rank) const { return *reinterpret_cast<Wishes*>(all_[rank].at); }
   [[nodiscard]] static std::int64_t half_bytes(std::size_t notes) { return static_cast<std::int64_t>(notes * sizeof(Note)) + kRoom; }
   [[nodiscard]] std::size_t notes_bytes(std::size_t rank) const { return all_[rank].notes * sizeof(Note); }
   [[nodiscard]] std::byte* half(std::size_t rank, std::uint32_t call) const {
@@ -156,8 +150,8 @@ class BoardUse {
 /// The boards of this process.
 class Boards {
  public:
-  /// `cards`: of each rank of this node. `most`: bytes of all its boards.
-  Boards(nic::Context& context, std::vector<nic::Card> cards, std::int64_t most);
+  /// `most`: bytes of all its boards.
+  Boards(NodePeers& peers, std::int64_t most) : peers_(peers), left_(most) {}
   ~Boards();
   Boards(const Boards&) = delete;
   Boards& operator=(const Boards&) = delete;
@@ -170,11 +164,8 @@ class Boards {
   bool reach(Board& board, std::span<const Board::Place> places);
 
  private:
-  nic::QueuePair* peer(int local);
-  nic::Context& context_;
-  std::vector<nic::Card> cards_;
+  NodePeers& peers_;
   std::int64_t left_;
-  std::vector<std::unique_ptr<nic::QueuePair>> peers_;
   std::vector<std::shared_ptr<Board>> boards_;
 };
 
