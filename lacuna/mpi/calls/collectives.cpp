@@ -172,14 +172,6 @@ Ways::OneWay tries(Job& j, Collective kind, const Blocks<Number, At>& out) {
   return tried;
 }
 
-// A persistent call is there for many starts, which pay for decoding its types.
-template <class Number, class At>
-void decode_all(Job& j, const Blocks<Number, At>& blocks, int number) {
-  for (int i = 0; i < number; ++i) {
-    if (blocks.count_of(i) > 0) j.types.find(blocks.type_of(i));
-  }
-}
-
 // What is packed here of a call; null: nothing.
 template <class Number, class At>
 std::unique_ptr<Collection> packed_of(Job& j, Collective kind, int root, Comm comm, const Blocks<Number, At>& out,
@@ -195,8 +187,8 @@ std::unique_ptr<Collection> packed_of(Job& j, Collective kind, int root, Comm co
   auto made = std::make_unique<Collection>();
   made->shape = shape;
   if (persistent) {
-    decode_all(j, out, shape.out);
-    decode_all(j, in, shape.in);
+    detail::decode_all(j, out, shape.out);
+    detail::decode_all(j, in, shape.in);
   }
   // One after the other: each that is not worth packing stays as it is.
   const std::vector<bool> all;
@@ -220,7 +212,7 @@ int collect(Function function, Collective kind, int root, Comm comm, const Block
   Why why = Why::not_full;
   if (takes_messages(j)) why = Why::contiguous;
   const auto pass = [&] { return go(PackedSide().given(out), PackedSide().given(in)); };
-  if (ending.request == nullptr && takes_messages(j)) {
+  if ((ending.request == nullptr || ending.persistent) && takes_messages(j)) {
     int result = kSuccess;
     const CollectiveCall<Number, At> call{.name = Passed::functions()[static_cast<std::size_t>(function)],
                                           .kind = kind,
@@ -229,7 +221,7 @@ int collect(Function function, Collective kind, int root, Comm comm, const Block
                                           .use = out.typed && kind == Collective::alltoall ? MpiUse::alltoallw : use_of(kind, out),
                                           .out = out,
                                           .in = in};
-    if (exchange(*j, call, result)) return result;
+    if (ending.persistent ? stand(*j, call, ending.request, result) : exchange(*j, call, result)) return result;
   }
   const Ways::OneWay tried = ending.request == nullptr && takes_messages(j) ? tries(*j, kind, out) : Ways::OneWay();
   if (takes_messages(j) && leaves(*j, kind, root, comm, out, in)) return passed(j, function, Why::host_is_fast, pass);

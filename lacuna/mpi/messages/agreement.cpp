@@ -85,6 +85,14 @@ bool inquire(Job& job, Circle& circle, Said& said) {
   return !circle.refused;
 }
 
+int combine(Comm comm, Said& said) {
+  const std::array mine{static_cast<unsigned char>(~said.says), static_cast<unsigned char>(~said.sizes)};
+  std::array all = mine;
+  const int result = host().Allreduce(mine.data(), all.data(), static_cast<int>(mine.size()), host().byte, host().band, comm);
+  said = {.says = static_cast<unsigned char>(~all[0]), .sizes = static_cast<unsigned char>(~all[1])};
+  return result;
+}
+
 // They say, too, whether no other rank is on their node. If all say so there is nothing to exchange.
 bool agree_by_host(Job& job, Comm comm, CommOf* of, Said said, Asking* asking, int& result) {
   using Exchanges = CommOf::Exchanges;

@@ -114,10 +114,7 @@ Said Exchange::tell_all(Said all, int& result) {
 
 // Of a root or of neighbors, where a rank may hear of few others: so all agree first.
 Said Exchange::tell_some(Said all, int& result) {
-  const std::array mine{static_cast<unsigned char>(~all.says), static_cast<unsigned char>(~all.sizes)};
-  std::array others = mine;
-  result = host().Allreduce(mine.data(), others.data(), static_cast<int>(mine.size()), host().byte, host().band, comm_);
-  all = {.says = static_cast<unsigned char>(~others[0]), .sizes = static_cast<unsigned char>(~others[1])};
+  result = combine(comm_, all);
   if (result != kSuccess || !all.gains()) return all;
   offer_all(true);
   const Host& h = host();
@@ -209,21 +206,7 @@ void Exchange::copy_own() {
   const Block* const from = out_block(static_cast<std::size_t>(pattern_.own_out()));
   const Block* const to = in_block(static_cast<std::size_t>(pattern_.own_in()));
   if (from == nullptr || to == nullptr || from->bytes == 0) return;
-  if (from->bytes != to->bytes) {
-    error_ = kErrTruncate;
-    return;
-  }
-  try {
-    if (!copy::transpack(from->layout, from->base, to->layout, to->base)) error_ = kErrTruncate;
-  } catch (const std::bad_alloc&) {  // packing and unpacking want no memory
-    std::array<std::byte, 4096> some;
-    const auto step = static_cast<std::int64_t>(some.size());
-    for (std::int64_t at = 0; at < from->bytes; at += step) {
-      const std::int64_t bytes = std::min(step, from->bytes - at);
-      copy::pack(from->layout, from->base, at, bytes, some.data());
-      copy::unpack(to->layout, to->base, at, bytes, some.data());
-    }
-  }
+  if (!copy_block(*from, *to)) error_ = kErrTruncate;
 }
 
 // Whether all is done.

@@ -42,6 +42,9 @@ struct CollectiveCall {
 /// False: the call is to go on by other ways, with all blocks.
 template <class Number, class At>
 bool exchange(Job& job, const CollectiveCall<Number, At>& call, int& result);
+/// The same of a persistent collective, which is initialized here. Its request is added to the job's operations.
+template <class Number, class At>
+bool stand(Job& job, const CollectiveCall<Number, At>& call, Request* request, int& result);
 
 namespace detail {
 
@@ -175,11 +178,19 @@ bool may_agree(Job& job, Comm comm, const CommOf* of, MpiUse use);
 bool find_circle(Job& job, Comm comm, CommOf* of, Circle*& circle);
 /// Each says its own, and learns what all say. False: a rank answers nothing.
 bool inquire(Job& job, Circle& circle, Said& said);
+/// The same by the host.
+int combine(Comm comm, Said& said);
 /// Whether the ranks agree to exchange: each can take part, and one gains. Else, where none gains, they ask again later
 /// (`asking`; null: this rank cannot take part). `result` is what goes wrong.
 bool agree_by_host(Job& job, Comm comm, CommOf* of, Said said, Asking* asking, int& result);
 /// All of its ranks get boards, or none does; its exchange_memory is there. What the host says.
 int agree_on_boards(Job& job, Comm comm, CommOf& of);
+/// Whether all ranks get one for a persistent collective. `memory` as exchange_memory; `numbers`: one for each block
+/// from a neighbor, and one more.
+bool agree_on_standing(Job& job, Comm comm, const CommOf& of, Standing& standing, std::span<std::byte> memory, std::vector<int> numbers,
+                       int& result);
+/// The request of one, which the host never starts. What the host says.
+int add_standing(Job& job, Comm comm, std::unique_ptr<Operation> operation, Request* request);
 /// The kind of a collective. `bytes`: of a block on all ranks; below 0: no rank knows.
 std::size_t kind_of(MpiUse use, std::int64_t bytes);
 /// Below 4 KiB, below 16 KiB, and so on.

@@ -147,9 +147,17 @@ int move_rest(const CollectiveCall<Number, At>& call, const Pattern& pattern, Le
   }
 }
 
-/// The blocks of both sides; false: they are not understood.
+/// A persistent call is there for many starts, which pay for decoding its types.
 template <class Number, class At>
-bool list_both(Job& job, const CollectiveCall<Number, At>& call, Exchange& now) try {
+void decode_all(Job& j, const Blocks<Number, At>& blocks, int number) {
+  for (int i = 0; i < number; ++i) {
+    if (blocks.count_of(i) > 0) j.types.find(blocks.type_of(i));
+  }
+}
+
+/// The blocks of both sides; false: they are not understood. `persistent`: so is the call.
+template <class Number, class At>
+bool list_both(Job& job, const CollectiveCall<Number, At>& call, Exchange& now, bool persistent = false) try {
   const Pattern& pattern = now.pattern();
   const std::vector<bool> all;
   std::vector<std::int64_t> places;
@@ -158,6 +166,8 @@ bool list_both(Job& job, const CollectiveCall<Number, At>& call, Exchange& now) 
   const bool one = pattern.one_for_all();
   const bool has_out = call.out.base != in_place() && pattern.outs() > 0;
   const bool has_in = call.in.base != in_place() && !(call.kind == Collective::bcast && pattern.is_root());
+  if (persistent && has_out) decode_all(job, call.out, one ? 1 : pattern.outs());
+  if (persistent && has_in) decode_all(job, call.in, pattern.ins());
   if (has_out && !list(job, call.out, one ? 1 : pattern.outs(), neighbors != nullptr && !one ? neighbors->out : all, now.out, places, why))
     return false;
   places.clear();
@@ -240,6 +250,24 @@ bool list_as_bytes(Job& job, const CollectiveCall<Number, At>& call, Exchange& n
   return false;
 }
 
+/// Whether the ranks ask one another about such calls, which all know alike. `bytes`: of a block on all ranks; below 0:
+/// no rank knows.
+template <class Number, class At>
+bool may_be_asked(Job& job, const CollectiveCall<Number, At>& call, std::int64_t& bytes) {
+  if (call.comm == host().no_comm || (all_with_all(call.kind) && call.out.base == in_place())) return false;
+  int rank = 0;
+  if (has_common_bytes(call)) {
+    // Between groups a root below 0 has no part, or is of this group, and other ranks' roots are of the other one.
+    if (call.root < 0) return false;
+    const bool one_side = call.kind == Collective::gather || call.kind == Collective::scatter;
+    if (one_side) host().Comm_rank(call.comm, &rank);
+    if (one_side && rank == call.root && !Comms::has_one_group(call.comm)) return false;
+    bytes = common_bytes(job, call, rank == call.root);
+    if (bytes <= 0) return false;
+  }
+  return job.ways.asks(call.use, bytes, true);
+}
+
 /// Whether the ranks of a communicator that have not agreed yet do so now: one of them gains by this call. `of`: null
 /// without memory.
 template <class Number, class At>
@@ -270,19 +298,8 @@ bool agree(Job& job, const CollectiveCall<Number, At>& call, CommOf* of, std::in
 template <class Number, class At>
 bool exchange(Job& job, const CollectiveCall<Number, At>& call, int& result) {
   result = kSuccess;
-  if (call.comm == host().no_comm || (all_with_all(call.kind) && call.out.base == in_place())) return false;
   std::int64_t bytes = -1;
-  int rank = 0;
-  if (detail::has_common_bytes(call)) {
-    // Between groups a root below 0 has no part, or is of this group, and other ranks' roots are of the other one.
-    if (call.root < 0) return false;
-    const bool one_side = call.kind == Collective::gather || call.kind == Collective::scatter;
-    if (one_side) host().Comm_rank(call.comm, &rank);
-    if (one_side && rank == call.root && !Comms::has_one_group(call.comm)) return false;
-    bytes = detail::common_bytes(job, call, rank == call.root);
-    if (bytes <= 0) return false;
-  }
-  if (!job.ways.asks(call.use, bytes, true)) return false;
+  if (!detail::may_be_asked(job, call, bytes)) return false;
   CommOf* const of = detail::find(job, call.comm);
   if (!detail::may_agree(job, call.comm, of, call.use)) return false;
   const bool agrees = of != nullptr && of->exchanges == CommOf::Exchanges::agreed;
@@ -316,6 +333,45 @@ bool exchange(Job& job, const CollectiveCall<Number, At>& call, int& result) {
   }
   const int moved = now.finish();
   if (result == kSuccess) result = moved;
+  return true;
+}
+
+// A rank that cannot take part has to say so, as in agree().
+template <class Number, class At>
+bool stand(Job& job, const CollectiveCall<Number, At>& call, Request* request, int& result) {
+  result = kSuccess;
+  std::int64_t bytes = -1;
+  if (!detail::may_be_asked(job, call, bytes)) return false;
+  CommOf* const of = detail::find(job, call.comm);
+  Circle* circle = nullptr;
+  if (!detail::may_agree(job, call.comm, of, call.use)) return false;
+  if (of != nullptr ? !of->one_node : job.comms->is_of_one_node(call.comm) != true) return false;
+  if (!detail::find_circle(job, call.comm, of, circle)) return false;
+  detail::Said said{.says = detail::Slot::refuses};
+  std::unique_ptr<Operation> operation;
+  std::vector<std::byte> memory;
+  std::vector<int> numbers;
+  if (of != nullptr && !of->of_host && (circle != nullptr || detail::knows(*of, call.comm))) try {
+      const std::optional<Pattern> pattern = detail::pattern_of(call.kind, call.root, call.comm, *of);
+      if (pattern) {
+        detail::Exchange now(job, call.name, call.use, call.comm, *of, *pattern);
+        said = now.looks(detail::list_both(job, call, now, true));
+        operation = std::make_unique<Operation>();
+        operation->standing = std::make_unique<Standing>(*pattern, std::move(now.out), std::move(now.in));
+        numbers.resize(static_cast<std::size_t>(pattern->ins()) + 1);
+        memory.resize(
+            detail::Exchange::memory_for(std::max({of->places.size(), numbers.size(), static_cast<std::size_t>(pattern->outs())})));
+        const auto lock = job.enter();
+        job.operations.make_room();
+      }
+    } catch (const std::bad_alloc&) {
+      said = {.says = detail::Slot::refuses};
+    }
+  if (circle == nullptr) result = detail::combine(call.comm, said);
+  if (result != kSuccess || (circle != nullptr && !detail::inquire(job, *circle, said))) return result != kSuccess;
+  if (!said.gains()) return false;
+  if (!detail::agree_on_standing(job, call.comm, *of, *operation->standing, memory, std::move(numbers), result)) return result != kSuccess;
+  result = detail::add_standing(job, call.comm, std::move(operation), request);
   return true;
 }
 
