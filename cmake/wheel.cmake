@@ -1,5 +1,5 @@
-# What the wheel takes. lacuna_python builds all of it, so that a package of a fresh clone has what its installation asks
-# for.
+# What the wheel takes. lacuna_python builds all of it, so that a package of a fresh clone has what its installation
+# asks for.
 
 if(LACUNA_PYTHON)
   add_custom_target(lacuna_python)

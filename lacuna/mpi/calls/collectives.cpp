@@ -172,14 +172,6 @@ Ways::OneWay tries(Job& j, Collective kind, const Blocks<Number, At>& out) {
   return tried;
 }
 
-// A persistent call is there for many starts, which pay for decoding its types.
-template <class Number, class At>
-void decode_all(Job& j, const Blocks<Number, At>& blocks, int number) {
-  for (int i = 0; i < number; ++i) {
-    if (blocks.count_of(i) > 0) j.types.find(blocks.type_of(i));
-  }
-}
-
 // What is packed here of a call; null: nothing.
 template <class Number, class At>
 std::unique_ptr<Collection> packed_of(Job& j, Collective kind, int root, Comm comm, const Blocks<Number, At>& out,
@@ -195,8 +187,8 @@ std::unique_ptr<Collection> packed_of(Job& j, Collective kind, int root, Comm co
   auto made = std::make_unique<Collection>();
   made->shape = shape;
   if (persistent) {
-    decode_all(j, out, shape.out);
-    decode_all(j, in, shape.in);
+    detail::decode_all(j, out, shape.out);
+    detail::decode_all(j, in, shape.in);
   }
   // One after the other: each that is not worth packing stays as it is.
   const std::vector<bool> all;
@@ -240,7 +232,7 @@ int collect(Function function, Collective kind, int root, Comm comm, const Block
   Job* const j = job;
   const auto pass = [&] { return go(as_said(out), as_said(in)); };
   if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
-  if (ending.request == nullptr) {
+  if (ending.request == nullptr || ending.persistent) {
     int result = kSuccess;
     const CollectiveCall<Number, At> call{.name = Passed::functions()[static_cast<std::size_t>(function)],
                                           .kind = kind,
@@ -249,7 +241,7 @@ int collect(Function function, Collective kind, int root, Comm comm, const Block
                                           .use = out.typed && kind == Collective::alltoall ? MpiUse::alltoallw : use_of(kind, out),
                                           .out = out,
                                           .in = in};
-    if (exchange(*j, call, result)) return result;
+    if (ending.persistent ? stand(*j, call, ending.request, result) : exchange(*j, call, result)) return result;
   }
   const Ways::OneWay tried = ending.request == nullptr ? tries(*j, kind, out) : Ways::OneWay();
   if (leaves(*j, kind, root, comm, out, in)) return passed(j, function, Why::host_is_fast, pass);

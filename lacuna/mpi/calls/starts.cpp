@@ -17,7 +17,13 @@ int prepare(Job& j, Operation& operation, Starts& starts) {
   if (operation.offers) {
     if (const int wrong = prepare_start(j, operation, starts); wrong != kSuccess) return wrong;
   }
-  if (operation.collection != nullptr) {
+  if (operation.standing != nullptr) {
+    operation.standing->start();
+    operation.state = Operation::State::moving;
+    operation.active = true;
+    starts = Starts::already;
+    j.operations.taken_while_here(operation);
+  } else if (operation.collection != nullptr) {
     operation.collection->load(j);
   } else if (operation.receives) {
     if (Probed* found = stashed(j, operation.comm, operation.from, operation.tag); found != nullptr) {

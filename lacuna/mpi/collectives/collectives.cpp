@@ -1,6 +1,7 @@
 #include "lacuna/mpi/collectives/collectives.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "lacuna/copy/copy.hpp"
@@ -66,6 +67,22 @@ bool pays(const Ways& ways, MpiUse use, const std::vector<Block>& parts, bool re
 }
 
 }  // namespace
+
+bool copy_block(const Block& from, const Block& to) {
+  if (from.bytes != to.bytes) return false;
+  try {
+    return copy::transpack(from.layout, from.base, to.layout, to.base).has_value();
+  } catch (const std::bad_alloc&) {  // packing and unpacking want no memory
+    std::array<std::byte, 4096> some;
+    const auto step = static_cast<std::int64_t>(some.size());
+    for (std::int64_t at = 0; at < from.bytes; at += step) {
+      const std::int64_t bytes = std::min(step, from.bytes - at);
+      copy::pack(from.layout, from.base, at, bytes, some.data());
+      copy::unpack(to.layout, to.base, at, bytes, some.data());
+    }
+  }
+  return true;
+}
 
 template <class Number, class At>
 bool list(Process& process, const Blocks<Number, At>& blocks, int number, const std::vector<bool>& there, std::vector<Block>& parts,

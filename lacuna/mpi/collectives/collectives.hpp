@@ -5,6 +5,10 @@
 // rank may decide by itself.
 #pragma once
 
+#include <functional>
+#include <optional>
+#include <vector>
+
 #include "lacuna/mpi/collectives/pattern.hpp"
 #include "lacuna/mpi/process/comms.hpp"
 #include "lacuna/mpi/process/process.hpp"
@@ -53,6 +57,8 @@ struct Block {
   std::int64_t packed_at;
   bool moves;  ///< else it has its room among the others, and is neither read nor written
 };
+/// One into another of as many bytes. False: they do not fit. Without memory it goes piece by piece.
+bool copy_block(const Block& from, const Block& to);
 /// All of them; false: they are not understood, and `why`. `places`: where each begins if they are packed, in elements,
 /// or in bytes if they have types of their own. `there`: whether each is somebody's; empty: all are.
 template <class Number, class At>
@@ -109,6 +115,46 @@ struct Collection {
   [[nodiscard]] bool packed() const { return out.packed() || in.packed(); }
   void load(Process& process) const;
   void store(Process& process) const;
+};
+
+/// A persistent collective of ranks of one node, by a board of its own. A start packs the blocks onto the board, and
+/// the call is over once the notes of all other ranks are there and their blocks are unpacked: no datatype is decoded
+/// again, nothing is announced, and the host has no part in it.
+class Standing {
+ public:
+  /// `out` and `in` as in Exchange (exchange.hpp). Throws std::bad_alloc; nothing after that does.
+  Standing(const Pattern& pattern, std::vector<Block> out, std::vector<Block> in);
+  [[nodiscard]] const Pattern& pattern() const { return pattern_; }
+  /// Bytes of the blocks for other ranks on the board.
+  [[nodiscard]] std::int64_t room() const { return room_; }
+  /// What it goes by, which all ranks have; `numbers`: which of its rank's blocks each block from a neighbor is.
+  void use(BoardUse board, std::vector<int> numbers);
+  void start();
+  /// Looks whether more is there; whether all is. Waits for nothing.
+  bool move();
+  [[nodiscard]] int error() const { return error_; }
+  /// Each block that is not this rank's own: whether it goes out, what it is and whose.
+  void each(const std::function<void(bool out, const Block& block, int peer)>& visit) const;
+
+ private:
+  [[nodiscard]] const Block* out_block(int i) const;
+  [[nodiscard]] const Block* in_block(int i) const;
+  void pack(int i, Note& note);
+  void unpack(int i, int rank, const Note& note);
+  void show(int rank);
+  void hear(int rank, const Note& note);
+  void copy_own();
+  std::optional<Neighbors> neighbors_;  // the communicator may be freed before
+  Pattern pattern_;
+  std::vector<Block> out_, in_;
+  std::vector<std::int64_t> at_;       // of each block that goes out, on the board
+  std::vector<unsigned char> packed_;  // whether it is there
+  std::vector<unsigned char> awaited_;
+  std::vector<int> numbers_;
+  std::int64_t room_ = 0;
+  int left_ = 0;  // ranks that are awaited
+  int error_ = kSuccess;
+  BoardUse board_;
 };
 
 }  // namespace lacuna::mpi

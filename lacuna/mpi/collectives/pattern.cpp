@@ -76,6 +76,28 @@ int Pattern::ins() const {
   }
 }
 
+int Pattern::block_to(int rank) const {
+  switch (kind_) {
+    case Collective::alltoall:
+    case Collective::allgather: return rank;
+    case Collective::gather: return rank == root_ ? 0 : -1;
+    case Collective::scatter:
+    case Collective::bcast: return is_root() ? rank : -1;
+    default: return -1;
+  }
+}
+
+int Pattern::block_from(int rank) const {
+  switch (kind_) {
+    case Collective::alltoall:
+    case Collective::allgather: return rank;
+    case Collective::gather: return is_root() ? rank : -1;
+    case Collective::scatter:
+    case Collective::bcast: return rank == root_ ? 0 : -1;
+    default: return -1;
+  }
+}
+
 int Pattern::to(int block) const {
   if (kind_ == Collective::gather) return root_;
   return of_neighbors(kind_) ? neighbors_->destinations[static_cast<std::size_t>(block)] : block;

@@ -32,7 +32,10 @@ class Pattern {
   [[nodiscard]] int root() const { return root_; }
   [[nodiscard]] bool is_root() const { return rank_ == root_; }
   [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int size() const { return size_; }
   [[nodiscard]] const Neighbors* neighbors() const { return neighbors_; }
+  /// The same with these, where it has some.
+  [[nodiscard]] Pattern with(const Neighbors* neighbors) const { return {kind_, root_, rank_, size_, neighbors}; }
   /// Whether there is one block to send, for all that get one.
   [[nodiscard]] bool one_for_all() const {
     return kind_ == Collective::allgather || kind_ == Collective::bcast || kind_ == Collective::neighbor_allgather;
@@ -42,6 +45,9 @@ class Pattern {
   [[nodiscard]] int ins() const;
   [[nodiscard]] int to(int block) const;
   [[nodiscard]] int from(int block) const;
+  /// The block that another rank gets, or sends; below 0: none. Of neighbors there may be several, and this is none.
+  [[nodiscard]] int block_to(int rank) const;
+  [[nodiscard]] int block_from(int rank) const;
   /// The block from this rank to itself, on either side; below 0: there is none that is copied here.
   [[nodiscard]] int own_out() const;
   [[nodiscard]] int own_in() const;

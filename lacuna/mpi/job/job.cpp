@@ -32,7 +32,7 @@ constexpr std::int64_t kMostPatience = 3'600'000'000;  // us
 
 /// What each rank says of itself in MPI_Init.
 struct Card {
-  std::uint64_t magic = 0x3530'6970'6d6c'636c;  // changes with Descriptor and Card
+  std::uint64_t magic = 0x3630'6970'6d6c'636c;  // changes with Descriptor, Card and Said
   std::array<std::uint64_t, 2> node{};
   Cpus cpus;
   Nonce random{};
@@ -89,7 +89,10 @@ base::Result<void> reach(Job& made, const Sharing& sharing, std::span<const Card
   for (const int rank : sharing.ranks) group.cards.push_back(all[static_cast<std::size_t>(rank)].memory);
   const std::int64_t bound = sharing.options.shared_bytes > 0 ? sharing.options.shared_bytes
                                                               : protocol::usual_shared_bytes(static_cast<int>(sharing.ranks.size()));
-  made.boards = std::make_unique<Boards>(*made.context, group.cards, bound / kBoardsOfPool);
+  made.peers = std::make_unique<NodePeers>(*made.context, group.cards);
+  made.boards = std::make_unique<Boards>(*made.peers, bound / kBoardsOfPool);
+  // Of threads that call MPI at once the order of calls is not known.
+  if (!Mutex::multiple()) made.inquiries = std::make_unique<Inquiries>(*made.peers);
   made.ranks = LACUNA_TRY(protocol::Communicator::create(*made.context, kNic, std::move(group), sharing.options));
   return {};
 }
@@ -153,14 +156,24 @@ bool set_up(Job& made, std::span<const Card> all, std::vector<RankPlace>& places
 struct Said {
   Ways::Asked asked{}, by_board{};
   std::uint64_t works = 0;
+  Inquiries::Place inquiries;
 };
+
+// Collectives are inquired about if all ranks of this node can do that.
+void know_inquiries(Job& made, const Sharing& sharing, std::span<const Said> all) {
+  bool there = made.inquiries != nullptr;
+  for (std::size_t local = 0; there && local < sharing.ranks.size(); ++local)
+    there = made.inquiries->know(local, all[static_cast<std::size_t>(sharing.ranks[local])].inquiries);
+  if (!there) made.inquiries.reset();
+}
 
 // Whether all ranks say so, and which collectives they all would ask one another about. `said` is room for twice as
 // many as there are ranks. Ranks that wait here let others have their CPU, which the host's own MPI_Allreduce may not.
-bool agree(bool works, Job& made, std::vector<Said>& said) {
+bool agree(bool works, Job& made, const Sharing& sharing, std::vector<Said>& said) {
   const Said mine{.asked = works ? made.ways.would_ask(made.crowded) : Ways::Asked{},
                   .by_board = works ? made.ways.would_ask(false) : Ways::Asked{},
-                  .works = works ? 1U : 0U};
+                  .works = works ? 1U : 0U,
+                  .inquiries = made.inquiries != nullptr ? made.inquiries->place() : Inquiries::Place()};
   said[static_cast<std::size_t>(made.world_rank)] = mine;
   gather_ranks(std::as_writable_bytes(std::span(said)));
   Said all = mine;
@@ -170,6 +183,7 @@ bool agree(bool works, Job& made, std::vector<Said>& said) {
     std::ranges::transform(all.by_board, one.by_board, all.by_board.begin(), std::bit_and());
   }
   made.ways.agree(all.asked, all.by_board);
+  know_inquiries(made, sharing, said);
   return all.works == 1;
 }
 
@@ -212,7 +226,7 @@ std::unique_ptr<Job> Job::begin() {
   }
   made->nonce = all.front().random;
   std::vector<RankPlace> places;
-  if (!agree(opened && set_up(*made, all, places, sharing), *made, said)) {
+  if (!agree(opened && set_up(*made, all, places, sharing), *made, sharing, said)) {
     made->mode = Mode::pack;
     made->transport.reset();
     return made;

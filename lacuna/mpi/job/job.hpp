@@ -39,7 +39,9 @@ class Job : public Process {
   Matched matched;
   RmaWindows windows;
   std::unique_ptr<nic::Context> context;
-  std::unique_ptr<Boards> boards;                 ///< with `ranks`
+  std::unique_ptr<NodePeers> peers;               ///< with `ranks`,
+  std::unique_ptr<Boards> boards;                 ///< as these,
+  std::unique_ptr<Inquiries> inquiries;           ///< and these, if all ranks of this node have some
   std::unique_ptr<protocol::Communicator> ranks;  ///< of this node; null: this process is alone there
   std::unique_ptr<InterNodeTransport> transport;  ///< to other nodes; null: there are none
 

@@ -108,6 +108,8 @@ struct Operation {
 
   // A collective whose blocks are packed and unpacked here.
   std::unique_ptr<Collection> collection;
+  // Or that goes without the host, which never starts its request.
+  std::unique_ptr<Standing> standing;
 
   // A pair (MPI_Isendrecv): complete when both are.
   Request parts[2]{};

@@ -14,86 +14,10 @@ namespace {
 
 constexpr std::int64_t kYieldAfter = 50'000;  // ns
 constexpr int kSpinsPerLook = 64, kYieldsPerLook = 4;
-// Calls that are not asked about one after the other, by the size class of the longest block: a question takes about as
-// long as a call of short blocks, so it is at most some percent of the calls beside it.
-constexpr std::array kMostUnasked{256, 64, 32, 16, 8, 4, 2, 1};
-static_assert(kMostUnasked.size() == CommOf::kSizes);
 // ns without memory to take what was offered, after which it is given up
 constexpr std::int64_t kInVain = 10'000'000'000;
 
-// Whether this rank can take part in exchanges: it knows the communicator and its neighbors, and will know when it is
-// gone.
-bool prepare(CommOf& of, Comm comm) try {
-  int topology = 0, rank = 0;
-  if (!of.kept || of.of_host || host().Topo_test(comm, &topology) != kSuccess) return false;
-  std::size_t blocks = of.places.size();
-  if (topology == kCart || topology == kDistGraph) {
-    host().Comm_rank(comm, &rank);
-    const Neighbors* const neighbors = neighbors_of(of, comm, rank);
-    if (neighbors == nullptr) return false;
-    blocks = std::max({blocks, neighbors->out.size(), neighbors->in.size()});
-  }
-  of.exchange_memory.resize(Exchange::memory_for(blocks));
-  return true;
-} catch (const std::bad_alloc&) {
-  return false;
-}
-
-CommOf* find(Job& job, Comm comm) try { return job.comms->find(comm); } catch (const std::bad_alloc&) {
-  return nullptr;
-}
-
-// Below 4 KiB, below 16 KiB, and so on.
-std::size_t size_class(std::int64_t bytes) {
-  const auto binary = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0))));
-  return static_cast<std::size_t>(std::clamp((binary - 11) / 2, 0, static_cast<int>(CommOf::kSizes) - 1));
-}
-
-// A program may take turns between blocks that gain and others. `sizes`: a bit for each size class of the blocks.
-void settle(Asking& asking, bool gained, unsigned sizes) {
-  constexpr int kHopes = 8, kWithHope = 4;
-  const auto longest = static_cast<std::size_t>(std::max(static_cast<int>(std::bit_width(sizes)), 1) - 1);
-  const int most = std::min(kMostUnasked.at(longest), asking.hope > 0 ? kWithHope : kMostUnasked.front());
-  asking.patience = static_cast<std::uint16_t>(gained ? 0 : std::clamp(asking.patience * 2, 1, most));
-  asking.unasked = asking.patience;
-  asking.gained = gained;
-  asking.hope = static_cast<std::uint8_t>(gained ? kHopes : std::max(asking.hope - 1, 0));
-}
-
-// A root packs a block for each rank, where the host's tree packs it once: beyond so many ranks that takes longer.
-constexpr std::size_t kMostOfBcast = 8;
-
 }  // namespace
-
-// The ranks say two things: that they can take part, and that no other rank is on their node. If all say the latter
-// there is nothing to exchange.
-CommOf* agreed(Job& job, Comm comm, int& result) {
-  constexpr unsigned char kYes = 1, kNo = 0;
-  using Exchanges = CommOf::Exchanges;
-  CommOf* const of = find(job, comm);
-  if (of != nullptr && of->exchanges != Exchanges::unknown) return of->exchanges == Exchanges::agreed ? of : nullptr;
-  if (!Comms::has_one_group(comm) || job.comms->refuses(comm) || (of != nullptr && of->foreign)) return nullptr;
-  const bool mine = of != nullptr && prepare(*of, comm);
-  if (!mine) job.comms->refuse(comm);
-  const auto others = of == nullptr ? 0 : std::ranges::count_if(of->places, [](const RankPlace& place) { return place.local >= 0; });
-  const bool one_node = of != nullptr && std::cmp_equal(others + 1, of->places.size());
-  const std::array<unsigned char, 3> said{mine ? kYes : kNo, others == 0 ? kYes : kNo, one_node ? kYes : kNo};
-  std::array<unsigned char, 3> all{};
-  result = host().Allreduce(said.data(), all.data(), static_cast<int>(said.size()), host().byte, host().band, comm);
-  const bool agrees = result == kSuccess && all[0] == kYes && all[1] == kNo;
-  if (of == nullptr) return nullptr;
-  of->exchanges = agrees ? Exchanges::agreed : Exchanges::refused;
-  of->one_node = std::cmp_equal(others + 1, of->places.size());
-  if (agrees && all[2] == kYes) result = agree_on_boards(job, comm, *of);
-  if (!agrees) of->exchange_memory = {};
-  return agrees ? of : nullptr;
-}
-
-Asking* asking(CommOf& of, MpiUse use, std::int64_t bytes) {
-  if (use == MpiUse::bcast && of.board.get() == nullptr && of.places.size() > kMostOfBcast) return nullptr;
-  if (use != MpiUse::alltoallw && !of.one_node) return nullptr;
-  return &of.asking[static_cast<std::size_t>(use)][size_class(bytes)];
-}
 
 std::optional<Pattern> pattern_of(Collective kind, int root, Comm comm, const CommOf& of) {
   int rank = 0;
@@ -153,10 +77,7 @@ void Exchange::begin() {
 
 bool Exchange::ask(bool understood, Asking& asking, int& result) {
   begin();
-  Said all{.says = static_cast<unsigned char>(understood ? 0 : Slot::refuses)};
-  for (const std::vector<Block>* side : {&out, &in}) {
-    for (const Block& block : *side) all.sizes |= static_cast<unsigned char>(1U << size_class(block.moves ? block.bytes : 0));
-  }
+  Said all = looks(understood);
   if (board_ != nullptr) {
     all = tell_by_board(all);
   } else {
@@ -164,37 +85,37 @@ bool Exchange::ask(bool understood, Asking& asking, int& result) {
   }
   if (result != kSuccess) return false;
   has_rest_ = (all.says & Slot::has_rest) != 0;
-  const bool some = (all.says & (Slot::offers_some | Slot::refuses)) == Slot::offers_some;
-  settle(asking, some, all.sizes);
-  return some;
+  settle(asking, all);
+  return all.gains();
 }
 
-void Exchange::Said::add(const Slot& slot) {
-  says |= slot.says;
-  sizes |= slot.sizes;
+Said Exchange::looks(bool understood) const {
+  Said said{.says = static_cast<unsigned char>(understood ? 0 : Slot::refuses)};
+  for (const std::vector<Block>* side : {&out, &in}) {
+    for (const Block& block : *side) {
+      said.sizes |= static_cast<unsigned char>(1U << size_class(block.moves ? block.bytes : 0));
+      if (understood && gains(block)) said.says |= Slot::offers_some;
+    }
+  }
+  return said;
 }
 
 // What the ranks say together: of each to each.
-Exchange::Said Exchange::tell_all(Said all, int& result) {
-  if (all.says == 0) all.says = offer_all(false);
+Said Exchange::tell_all(Said all, int& result) {
+  if ((all.says & Slot::refuses) == 0) all.says = offer_all(false);
   for (Slot& slot : tells_) {
     slot.says |= all.says;
     slot.sizes = all.sizes;
   }
   result = host().Alltoall(tells_.data(), sizeof(Slot), host().byte, told_.data(), sizeof(Slot), host().byte, comm_);
-  for (const Slot& slot : told_) all.add(slot);
+  for (const Slot& slot : told_) all.add(slot.says, slot.sizes);
   return all;
 }
 
 // Of a root or of neighbors, where a rank may hear of few others: so all agree first.
-Exchange::Said Exchange::tell_some(Said all, int& result) {
-  const auto gain = [&](const Block& part) { return gains(part); };
-  if (all.says == 0 && (std::ranges::any_of(out, gain) || std::ranges::any_of(in, gain))) all.says |= Slot::offers_some;
-  const std::array mine{static_cast<unsigned char>(~all.says), static_cast<unsigned char>(~all.sizes)};
-  std::array others = mine;
-  result = host().Allreduce(mine.data(), others.data(), static_cast<int>(mine.size()), host().byte, host().band, comm_);
-  all = {.says = static_cast<unsigned char>(~others[0]), .sizes = static_cast<unsigned char>(~others[1])};
-  if (result != kSuccess || (all.says & (Slot::offers_some | Slot::refuses)) != Slot::offers_some) return all;
+Said Exchange::tell_some(Said all, int& result) {
+  result = combine(comm_, all);
+  if (result != kSuccess || !all.gains()) return all;
   offer_all(true);
   const Host& h = host();
   constexpr int kBytes = sizeof(Slot);
@@ -285,21 +206,7 @@ void Exchange::copy_own() {
   const Block* const from = out_block(static_cast<std::size_t>(pattern_.own_out()));
   const Block* const to = in_block(static_cast<std::size_t>(pattern_.own_in()));
   if (from == nullptr || to == nullptr || from->bytes == 0) return;
-  if (from->bytes != to->bytes) {
-    error_ = kErrTruncate;
-    return;
-  }
-  try {
-    if (!copy::transpack(from->layout, from->base, to->layout, to->base)) error_ = kErrTruncate;
-  } catch (const std::bad_alloc&) {  // packing and unpacking want no memory
-    std::array<std::byte, 4096> some;
-    const auto step = static_cast<std::int64_t>(some.size());
-    for (std::int64_t at = 0; at < from->bytes; at += step) {
-      const std::int64_t bytes = std::min(step, from->bytes - at);
-      copy::pack(from->layout, from->base, at, bytes, some.data());
-      copy::unpack(to->layout, to->base, at, bytes, some.data());
-    }
-  }
+  if (!copy_block(*from, *to)) error_ = kErrTruncate;
 }
 
 // Whether all is done.
@@ -322,34 +229,38 @@ bool Exchange::look() {
   return done;
 }
 
+namespace {
+
 // Nothing moves where there is no memory for it.
-void Exchange::move_on(std::int64_t now, std::int64_t& since) try {
-  const auto lock = job_.enter();
-  const bool moved = job_.ranks->progress();
-  poll_receives(job_);
-  poll_orphans(job_);
+void move_on(Job& job, std::span<protocol::Request* const> offers, std::int64_t now, std::int64_t& since) try {
+  const auto lock = job.enter();
+  const bool moved = job.ranks->progress();
+  poll_receives(job);
+  poll_orphans(job);
   if (since == 0 || moved) since = now;
-  if (now - since <= job_.patience_ns) return;
-  for (protocol::Request* offered : offers_) {
+  if (now - since <= job.patience_ns) return;
+  for (protocol::Request* offered : offers) {
     if (offered == nullptr) continue;
     // Only memory is wanting: its receiver makes room
-    if (const base::Result<void> left = job_.ranks->leave(offered); !left) since = now;
+    if (const base::Result<void> left = job.ranks->leave(offered); !left) since = now;
   }
 } catch (const std::bad_alloc&) {
   since = now;
 }
 
-// What is awaited is not there yet. A rank may wait for a message by the host before it comes, which moves only while
-// this one is in a call of the host's.
-void Exchange::await(int spins, std::int64_t& since) {
-  if (spins % kSpinsPerLook != 0 && !job_.crowded) return base::cpu_relax();
+}  // namespace
+
+// A rank may wait for a message by the host before it comes, which moves only while this one is in a call of the
+// host's.
+void await(Job& job, std::span<protocol::Request* const> offers, int spins, std::int64_t& since) {
+  if (spins % kSpinsPerLook != 0 && !job.crowded) return base::cpu_relax();
   const std::int64_t now = base::now_ns();
-  if (spins % (job_.crowded ? kYieldsPerLook : kSpinsPerLook) == 0) {
-    move_on(now, since);
+  if (spins % (job.crowded ? kYieldsPerLook : kSpinsPerLook) == 0) {
+    move_on(job, offers, now, since);
     int found = 0;
     host().Iprobe(kAnySource, kAnyTag, host().world, &found, ignored());
   }
-  if (job_.crowded || now - since > kYieldAfter) sched_yield();
+  if (job.crowded || now - since > kYieldAfter) sched_yield();
 }
 
 int Exchange::finish() {
@@ -363,7 +274,7 @@ int Exchange::finish() {
     }
   };
   std::int64_t since = 0;
-  for (int spins = 1; !is_over(); ++spins) await(spins, since);
+  for (int spins = 1; !is_over(); ++spins) await(job_, offers_, spins, since);
   report();
   return error_ == kSuccess ? kSuccess : raise(Call::message, comm_, error_);
 }

@@ -11,11 +11,12 @@
 //   3. What was offered is taken, and a rank's own block is copied.
 //
 // So all ranks have to do it, or none, and no rank knows of the others' datatypes. A call whose blocks have one length
-// on all ranks is asked about from a length on that the ranks agree on in MPI_Init; others always. In the first such
-// call on a communicator the ranks agree, by one MPI_Allreduce, that all of them have memory for what they will tell
-// one another; else the communicator stays the host's. Then they get boards, if all of them can. Then they ask one
-// another; where no rank had anything to offer, the next call is the host's alone, and after each further such answer
-// twice as many, which all ranks count alike. The longer the blocks, the fewer: to ask takes no time beside them.
+// on all ranks is asked about from a length on that the ranks agree on in MPI_Init; others always. Until a rank gains,
+// the ranks ask by inquiries (inquiry.hpp), without the host. Then they agree, by one MPI_Allreduce, that all of them
+// have memory for what they will tell one another; else the communicator stays the host's. Then they get boards, if all
+// of them can. Where no rank had anything to offer, the next call is the host's alone, and after each further such
+// answer twice as many, which all ranks count alike. The longer the blocks, the fewer: to ask takes no time beside
+// them.
 #pragma once
 
 #include <limits>
@@ -42,6 +43,9 @@ struct CollectiveCall {
 /// False: the call is to go on by other ways, with all blocks.
 template <class Number, class At>
 bool exchange(Job& job, const CollectiveCall<Number, At>& call, int& result);
+/// The same of a persistent collective, which is initialized here. Its request is added to the job's operations.
+template <class Number, class At>
+bool stand(Job& job, const CollectiveCall<Number, At>& call, Request* request, int& result);
 
 namespace detail {
 
@@ -56,6 +60,17 @@ struct Slot {
   Descriptor::Said said{};
 };
 static_assert(sizeof(Slot) == 64);
+
+/// What a rank says of a call, or all ranks do.
+struct Said {
+  unsigned char says = 0, sizes = 0;  ///< as in Slot
+  void add(unsigned char other, unsigned char other_sizes) {
+    says |= other;
+    sizes |= other_sizes;
+  }
+  /// Whether some gain, and none refuses.
+  [[nodiscard]] bool gains() const { return (says & (Slot::offers_some | Slot::refuses)) == Slot::offers_some; }
+};
 
 /// One rank's part in one call.
 class Exchange {
@@ -75,6 +90,8 @@ class Exchange {
 
   /// Of each side nothing where the program said MPI_IN_PLACE, and one block where all are the same.
   std::vector<Block> out, in;
+  /// Whether this rank would gain.
+  [[nodiscard]] Said looks(bool understood) const;
   /// Offers and tells; false: no rank has offered anything that all can take, or the host failed.
   bool ask(bool understood, Asking& asking, int& result);
   /// Instead: a call of one root, in which all ranks know that blocks of so many bytes go by their boards, and not all
@@ -109,11 +126,6 @@ class Exchange {
   [[nodiscard]] bool prefers(const Block& part) const {
     return part.bytes > 0 && job_.ways.choose(use_, *part.type.get(), part.count) == MpiWay::offered;
   }
-  /// What all ranks say of a call.
-  struct Said {
-    unsigned char says = 0, sizes = 0;
-    void add(const Slot& slot);
-  };
   Said tell_all(Said all, int& result);
   Said tell_some(Said all, int& result);
   void begin();
@@ -130,8 +142,6 @@ class Exchange {
   base::Result<protocol::Request*> accept(std::size_t i, const Descriptor& descriptor);
   bool begin_takes();
   bool look();
-  void move_on(std::int64_t now, std::int64_t& since);
-  void await(int spins, std::int64_t& since);
   Job& job_;
   const char* name_;
   MpiUse use_;
@@ -155,13 +165,41 @@ class Exchange {
   std::int64_t in_vain_since_ = 0;
 };
 
+/// What is awaited is not there yet: others are let on, and what else there is moves. `offers`: what this rank has
+/// offered; when its receivers take nothing it is packed. `spins`: how often it was looked for.
+void await(Job& job, std::span<protocol::Request* const> offers, int spins, std::int64_t& since);
+
+/// Null: there is no memory for it. Throws nothing.
+CommOf* find(Job& job, Comm comm);
+/// Whether this rank knows its neighbors, if it has some, and will know when it is gone. Throws nothing.
+bool knows(CommOf& of, Comm comm);
+/// Whether its ranks may agree to exchange, as far as they know alike without a word.
+bool may_agree(Job& job, Comm comm, const CommOf* of, MpiUse use);
+/// By which its ranks ask one another before they have agreed; null: by the host. False: a rank answers nothing.
+bool find_circle(Job& job, Comm comm, CommOf* of, Circle*& circle);
+/// Each says its own, and learns what all say. False: a rank answers nothing.
+bool inquire(Job& job, Circle& circle, Said& said);
+/// The same by the host.
+int combine(Comm comm, Said& said);
+/// Whether the ranks agree to exchange: each can take part, and one gains. Else, where none gains, they ask again later
+/// (`asking`; null: this rank cannot take part). `result` is what goes wrong.
+bool agree_by_host(Job& job, Comm comm, CommOf* of, Said said, Asking* asking, int& result);
 /// All of its ranks get boards, or none does; its exchange_memory is there. What the host says.
 int agree_on_boards(Job& job, Comm comm, CommOf& of);
-/// The communicator, if all of its ranks have agreed to exchange on it. Throws nothing. `result` is what goes wrong.
-CommOf* agreed(Job& job, Comm comm, int& result);
-/// How often its ranks ask about a collective; null: it is not asked about. `bytes`: of a block on all ranks; below 0:
-/// no rank knows.
-Asking* asking(CommOf& of, MpiUse use, std::int64_t bytes);
+/// Whether all ranks get one for a persistent collective. `memory` as exchange_memory; `numbers`: one for each block
+/// from a neighbor, and one more.
+bool agree_on_standing(Job& job, Comm comm, const CommOf& of, Standing& standing, std::span<std::byte> memory, std::vector<int> numbers,
+                       int& result);
+/// The request of one, which the host never starts. What the host says.
+int add_standing(Job& job, Comm comm, std::unique_ptr<Operation> operation, Request* request);
+/// The kind of a collective. `bytes`: of a block on all ranks; below 0: no rank knows.
+std::size_t kind_of(MpiUse use, std::int64_t bytes);
+/// Below 4 KiB, below 16 KiB, and so on.
+std::size_t size_class(std::int64_t bytes);
+/// What all ranks have said decides how often they ask.
+void settle(Asking& asking, const Said& said);
+/// Whether ranks that have agreed ask about a collective.
+bool asks(const CommOf& of, MpiUse use);
 /// Nothing: there is no such root, or no neighbors that are known, on all ranks alike.
 std::optional<Pattern> pattern_of(Collective kind, int root, Comm comm, const CommOf& of);
 /// Bytes of so many elements; below 0: no rank can tell.

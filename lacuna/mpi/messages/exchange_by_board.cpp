@@ -13,48 +13,26 @@ namespace {
 // unpacks while its sender packs.
 constexpr std::int64_t kMostLaid = 8 << 10;
 
-// Bytes of a block on a board, where each begins a line.
-constexpr std::int64_t lines(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
-
-// The block of a side that another rank sends or gets; below 0: none.
-int block_to(const Pattern& pattern, int rank) {
-  switch (pattern.kind()) {
-    case Collective::alltoall:
-    case Collective::allgather: return rank;
-    case Collective::gather: return rank == pattern.root() ? 0 : -1;
-    default: return pattern.is_root() ? rank : -1;
-  }
-}
-int block_from(const Pattern& pattern, int rank) {
-  switch (pattern.kind()) {
-    case Collective::alltoall:
-    case Collective::allgather: return rank;
-    case Collective::gather: return pattern.is_root() ? rank : -1;
-    default: return rank == pattern.root() ? 0 : -1;
-  }
-}
-
-}  // namespace
-
-// Which of two blocks between the same ranks is which, the host alone knows: each block to a neighbor says its number.
-int agree_on_boards(Job& job, Comm comm, CommOf& of) {
+// Which of two blocks between the same ranks is which, only the host knows: each block to a neighbor has a number.
+// `make`: this rank's board; `memory` has room for what the ranks tell one another, `numbers` for one of each block
+// from a neighbor. The board is empty on all ranks if it is on one.
+int find_boards(Job& job, Comm comm, const CommOf& of, const Neighbors* neighbors, std::span<std::byte> memory, std::vector<int>& numbers,
+                BoardUse& board, const auto& make) {
   const Host& h = host();
   int rank = 0;
   h.Comm_rank(comm, &rank);
   constexpr int kBytes = sizeof(Board::Place);
   static_assert(sizeof(Board::Place) <= sizeof(Slot));
-  auto* const places = reinterpret_cast<Board::Place*>(of.exchange_memory.data());
-  const bool neighbors = of.neighbors && of.neighbors->has_ranks;
-  const std::size_t outs = neighbors ? of.neighbors->out.size() : 0;
+  auto* const places = reinterpret_cast<Board::Place*>(memory.data());
+  const std::size_t outs = neighbors != nullptr ? neighbors->out.size() : 0;
   Board::Place mine;
   try {
     const auto lock = job.enter();
     std::vector<int> locals;
     locals.reserve(of.places.size());
     for (const RankPlace& place : of.places) locals.push_back(place.local);
-    if (neighbors) of.neighbor_blocks.resize(of.neighbors->in.size() + 1);
-    of.board = job.boards->make(std::move(locals), static_cast<std::size_t>(rank), outs, !Mutex::multiple());
-    if (of.board.get() != nullptr) mine = of.board.get()->place();
+    board = make(std::move(locals), static_cast<std::size_t>(rank), outs);
+    if (board.get() != nullptr) mine = board.get()->place();
   } catch (const std::bad_alloc&) {
     mine = {};  // which the others are told
   }
@@ -62,17 +40,53 @@ int agree_on_boards(Job& job, Comm comm, CommOf& of) {
   unsigned char reaches = 0, all = 0;
   try {
     const auto lock = job.enter();
-    reaches = of.board.get() != nullptr && job.boards->reach(*of.board.get(), std::span(places, of.places.size())) ? 1 : 0;
+    reaches = board.get() != nullptr && job.boards->reach(*board.get(), std::span(places, of.places.size())) ? 1 : 0;
   } catch (const std::bad_alloc&) {
     reaches = 0;
   }
   int result = h.Allreduce(&reaches, &all, 1, h.byte, h.band, comm);
-  if (result == kSuccess && all != 0 && neighbors) {
-    auto* const numbers = reinterpret_cast<int*>(of.exchange_memory.data());
-    for (std::size_t i = 0; i < outs; ++i) numbers[i] = static_cast<int>(i);
-    result = h.Neighbor_alltoall(numbers, sizeof(int), h.byte, of.neighbor_blocks.data(), sizeof(int), h.byte, comm);
+  if (result == kSuccess && all != 0 && neighbors != nullptr) {
+    auto* const told = reinterpret_cast<int*>(memory.data());
+    for (std::size_t i = 0; i < outs; ++i) told[i] = static_cast<int>(i);
+    result = h.Neighbor_alltoall(told, sizeof(int), h.byte, numbers.data(), sizeof(int), h.byte, comm);
   }
-  if (result != kSuccess || all == 0) of.board = {};
+  if (result == kSuccess && all != 0) return result;
+  if (board.get() != nullptr) board.get()->withdraw();
+  board = {};
+  return result;
+}
+
+}  // namespace
+
+int agree_on_boards(Job& job, Comm comm, CommOf& of) {
+  const Neighbors* const neighbors = of.neighbors && of.neighbors->has_ranks ? &*of.neighbors : nullptr;
+  return find_boards(job, comm, of, neighbors, of.exchange_memory, of.neighbor_blocks, of.board,
+                     [&](std::vector<int> locals, std::size_t rank, std::size_t blocks) {
+                       if (neighbors != nullptr) of.neighbor_blocks.resize(neighbors->in.size() + 1);
+                       return job.boards->make(std::move(locals), rank, blocks, !Mutex::multiple());
+                     });
+}
+
+bool agree_on_standing(Job& job, Comm comm, const CommOf& of, Standing& standing, std::span<std::byte> memory, std::vector<int> numbers,
+                       int& result) {
+  BoardUse board;
+  const Neighbors* const neighbors = standing.pattern().neighbors();
+  result =
+      find_boards(job, comm, of, neighbors, memory, numbers, board, [&](std::vector<int> locals, std::size_t rank, std::size_t blocks) {
+        return job.boards->make_standing(std::move(locals), rank, blocks, standing.room());
+      });
+  const bool all = board.get() != nullptr;
+  standing.use(std::move(board), std::move(numbers));
+  return all;
+}
+
+int add_standing(Job& job, Comm comm, std::unique_ptr<Operation> operation, Request* request) {
+  operation->receives = operation->persistent = true;
+  operation->active = false;
+  operation->comm = comm;
+  const auto lock = job.enter();
+  const int result = host().Send_init(nullptr, 0, host().byte, kProcNull, 0, comm, request);
+  if (result == kSuccess) job.operations.add(*request, std::move(operation));
   return result;
 }
 
@@ -82,7 +96,7 @@ bool Exchange::lay(std::size_t i, const Block& block) {
   if (!pattern_.one_for_all() || laid_ == 0) {
     if (block.bytes > board_->room_bytes() - laid_) return false;
     at_[i] = static_cast<std::uint32_t>(laid_);
-    laid_ += lines(block.bytes);
+    laid_ += Board::lines(block.bytes);
   }
   tells_[i].says = Slot::offers | Slot::on_board;
   return true;
@@ -117,7 +131,7 @@ void Exchange::show(int rank, const Said& all) {
       of_block.says = 0;
       describe(i, of_block);
     }
-  } else if (const int i = block_to(pattern_, rank); i >= 0) {
+  } else if (const int i = pattern_.block_to(rank); i >= 0) {
     describe(static_cast<std::size_t>(i), note);
   }
   board_->tell(static_cast<std::size_t>(rank));
@@ -151,21 +165,19 @@ void Exchange::hear(int rank, const Note& note) {
       const auto number = static_cast<std::size_t>(of_.neighbor_blocks[i]);
       if (neighbors->sources[i] == rank && board_->has_note(from, number)) take_from_board(i, rank, board_->note_of(from, number));
     }
-  } else if (const int i = block_from(pattern_, rank); i >= 0) {
+  } else if (const int i = pattern_.block_from(rank); i >= 0) {
     take_from_board(static_cast<std::size_t>(i), rank, note);
   }
 }
 
 // Each rank begins with the one behind it, so that not all read one board at once.
-Exchange::Said Exchange::tell_by_board(Said all) {
+Said Exchange::tell_by_board(Said all) {
   const auto size = static_cast<int>(of_.places.size()), rank = pattern_.rank();
-  const auto gain = [&](const Block& part) { return gains(part); };
   const bool each = !all_with_all(pattern_.kind());
   board_->begin();
-  if (all.says == 0) {
-    all.says = offer_all(each);
-    const bool some = std::ranges::any_of(out, gain) || std::ranges::any_of(in, gain);
-    if (each) all.says = static_cast<unsigned char>((all.says & Slot::has_rest) | (some ? Slot::offers_some : 0));
+  if ((all.says & Slot::refuses) == 0) {
+    const unsigned char offered = offer_all(each);
+    all.says = each ? static_cast<unsigned char>((all.says & Slot::offers_some) | (offered & Slot::has_rest)) : offered;
   }
   for (int step = 1; step < size; ++step) show((rank + step) % size, all);
   if ((all.says & Slot::offers_some) != 0) copy_own();
@@ -175,7 +187,7 @@ Exchange::Said Exchange::tell_by_board(Said all) {
 }
 
 // Waits for those that are awaited.
-Exchange::Said Exchange::hear_all(Said all) {
+Said Exchange::hear_all(Said all) {
   const auto size = static_cast<int>(of_.places.size()), rank = pattern_.rank();
   std::int64_t since = 0;
   auto left = std::ranges::count(awaited_, 1);
@@ -188,11 +200,10 @@ Exchange::Said Exchange::hear_all(Said all) {
       if (note == nullptr) continue;
       awaited = 0;
       --left;
-      all.says |= note->says;
-      all.sizes |= note->sizes;
+      all.add(note->says, note->sizes);
       hear(other, *note);
     }
-    if (left == before) await(spins, since);
+    if (left == before) await(job_, offers_, spins, since);
   }
   return all;
 }
@@ -202,7 +213,7 @@ bool Exchange::passes(const Pattern& pattern, const CommOf& of, const Asking& as
   if (board == nullptr || !asking.gained || !board->has_part() || all_with_all(pattern.kind()) || bytes <= 0) return false;
   if (bytes > (crowded ? Board::kPartRoom : std::min(kMostLaid, Board::kPartRoom))) return false;
   const auto blocks = pattern.kind() == Collective::scatter ? static_cast<std::int64_t>(of.places.size()) : 1;
-  return lines(bytes) * blocks <= Board::kPartRoom;
+  return Board::lines(bytes) * blocks <= Board::kPartRoom;
 }
 
 void Exchange::pass(bool understood) {
@@ -214,8 +225,8 @@ void Exchange::pass(bool understood) {
   const auto size = static_cast<int>(of_.places.size()), rank = pattern_.rank();
   for (int step = 1; step < size; ++step) {
     const int other = (rank + step) % size;
-    if (block_to(pattern_, other) >= 0) show(other, all);
-    awaited_[static_cast<std::size_t>(other)] = block_from(pattern_, other) >= 0 ? 1 : 0;
+    if (pattern_.block_to(other) >= 0) show(other, all);
+    awaited_[static_cast<std::size_t>(other)] = pattern_.block_from(other) >= 0 ? 1 : 0;
   }
   if (understood) copy_own();
   if ((hear_all(all).says & Slot::refuses) != 0 && error_ == kSuccess) error_ = kErrOther;

@@ -45,17 +45,15 @@ int heard_in(const CollectiveCall<Number, At>& call, std::size_t ranks) {
   }
 }
 
-/// Whether a call is left to other ways. A rank that would gain by it wishes so, and who hears of that rank in the call
-/// knows of the wish when the call is over: then all ranks ask in the next one.
-template <class Number, class At>
-bool is_left(Job& job, const CollectiveCall<Number, At>& call, CommOf& of, Asking& asking) {
+/// Whether a call of a kind is left to other ways. A rank that would gain by it wishes so, and who hears of that rank
+/// in the call knows of the wish when the call is over: then all ranks ask in the next one. `by`: the circle or the
+/// board by which they wish; null: there is none.
+template <class Number, class At, class By>
+bool is_left(Job& job, const CollectiveCall<Number, At>& call, std::size_t ranks, std::size_t kind, Asking& asking, const By* by) {
   constexpr std::size_t kMostRanks = 32;  // whose wishes are looked at in each call
   if (asking.unasked == 0) return false;
-  const auto kind = static_cast<std::size_t>(&asking - &of.asking[0][0]);
-  const std::size_t ranks = of.places.size();
-  const Board* const board = of.board.get();
-  if (board != nullptr && asking.heard != Asking::kNone) {
-    const auto wishes = [&](std::size_t rank) { return board->wishes(rank, kind, asking.left); };
+  if (by != nullptr && asking.heard != Asking::kNone) {
+    const auto wishes = [&](std::size_t rank) { return by->wishes(rank, kind, asking.left); };
     bool wished = asking.heard >= 0 && wishes(static_cast<std::size_t>(asking.heard));
     for (std::size_t rank = 0; asking.heard == Asking::kAll && rank < ranks && !wished; ++rank) wished = wishes(rank);
     if (wished) {
@@ -65,14 +63,14 @@ bool is_left(Job& job, const CollectiveCall<Number, At>& call, CommOf& of, Askin
   }
   --asking.unasked;
   ++asking.left;
-  asking.heard = board != nullptr && ranks <= kMostRanks ? heard_in(call, ranks) : Asking::kNone;
+  asking.heard = by != nullptr && ranks <= kMostRanks ? heard_in(call, ranks) : Asking::kNone;
   if (asking.heard == Asking::kNone) return true;
-  if (asking.heard >= 0 && !board->is_of(asking.heard)) return true;  // what only a root reads may be anything here
+  if (asking.heard >= 0 && !by->is_of(asking.heard)) return true;  // what only a root reads may be anything here
   for (const auto* side : {&call.out, &call.in}) {
     if (side->each || side->base == in_place() || side->count <= 0) continue;
     const Type* const seen = job.types.seen(side->type);
     if (seen != nullptr && !seen->contiguous(side->count) && job.ways.choose(call.use, *seen, side->count) == MpiWay::offered)
-      board->wish(kind, asking.left);
+      by->wish(kind, asking.left);
   }
   return true;
 }
@@ -149,9 +147,17 @@ int move_rest(const CollectiveCall<Number, At>& call, const Pattern& pattern, Le
   }
 }
 
-/// The blocks of both sides; false: they are not understood.
+/// A persistent call is there for many starts, which pay for decoding its types.
 template <class Number, class At>
-bool list_both(Job& job, const CollectiveCall<Number, At>& call, Exchange& now) try {
+void decode_all(Job& j, const Blocks<Number, At>& blocks, int number) {
+  for (int i = 0; i < number; ++i) {
+    if (blocks.count_of(i) > 0) j.types.find(blocks.type_of(i));
+  }
+}
+
+/// The blocks of both sides; false: they are not understood. `persistent`: so is the call.
+template <class Number, class At>
+bool list_both(Job& job, const CollectiveCall<Number, At>& call, Exchange& now, bool persistent = false) try {
   const Pattern& pattern = now.pattern();
   const std::vector<bool> all;
   std::vector<std::int64_t> places;
@@ -160,6 +166,8 @@ bool list_both(Job& job, const CollectiveCall<Number, At>& call, Exchange& now) 
   const bool one = pattern.one_for_all();
   const bool has_out = call.out.base != in_place() && pattern.outs() > 0;
   const bool has_in = call.in.base != in_place() && !(call.kind == Collective::bcast && pattern.is_root());
+  if (persistent && has_out) decode_all(job, call.out, one ? 1 : pattern.outs());
+  if (persistent && has_in) decode_all(job, call.in, pattern.ins());
   if (has_out && !list(job, call.out, one ? 1 : pattern.outs(), neighbors != nullptr && !one ? neighbors->out : all, now.out, places, why))
     return false;
   places.clear();
@@ -242,30 +250,65 @@ bool list_as_bytes(Job& job, const CollectiveCall<Number, At>& call, Exchange& n
   return false;
 }
 
-}  // namespace detail
-
+/// Whether the ranks ask one another about such calls, which all know alike. `bytes`: of a block on all ranks; below 0:
+/// no rank knows.
 template <class Number, class At>
-bool exchange(Job& job, const CollectiveCall<Number, At>& call, int& result) {
-  result = kSuccess;
+bool may_be_asked(Job& job, const CollectiveCall<Number, At>& call, std::int64_t& bytes) {
   if (call.comm == host().no_comm || (all_with_all(call.kind) && call.out.base == in_place())) return false;
-  std::int64_t bytes = -1;
   int rank = 0;
-  if (detail::has_common_bytes(call)) {
+  if (has_common_bytes(call)) {
     // Between groups a root below 0 has no part, or is of this group, and other ranks' roots are of the other one.
     if (call.root < 0) return false;
     const bool one_side = call.kind == Collective::gather || call.kind == Collective::scatter;
     if (one_side) host().Comm_rank(call.comm, &rank);
     if (one_side && rank == call.root && !Comms::has_one_group(call.comm)) return false;
-    bytes = detail::common_bytes(job, call, rank == call.root);
+    bytes = common_bytes(job, call, rank == call.root);
     if (bytes <= 0) return false;
   }
-  if (!job.ways.asks(call.use, bytes, true)) return false;
-  CommOf* const of = detail::agreed(job, call.comm, result);
-  if (of == nullptr) return result != kSuccess;
-  if (of->board.get() == nullptr && !job.ways.asks(call.use, bytes, false)) return false;
-  Asking* const asking = detail::asking(*of, call.use, bytes);
-  if (asking == nullptr) return false;
-  if (detail::is_left(job, call, *of, *asking)) return false;
+  return job.ways.asks(call.use, bytes, true);
+}
+
+/// Whether the ranks of a communicator that have not agreed yet do so now: one of them gains by this call. `of`: null
+/// without memory.
+template <class Number, class At>
+bool agree(Job& job, const CollectiveCall<Number, At>& call, CommOf* of, std::int64_t bytes, int& result) {
+  Circle* circle = nullptr;
+  if (!find_circle(job, call.comm, of, circle)) return false;
+  const std::size_t kind = kind_of(call.use, bytes);
+  Asking* asking = of != nullptr ? &of->askings[kind] : nullptr;
+  if (circle != nullptr) asking = &circle->askings[kind];
+  if (asking != nullptr && is_left(job, call, of->places.size(), kind, *asking, circle)) return false;
+  const bool may = of != nullptr && !of->of_host && (circle != nullptr || knows(*of, call.comm));
+  Said said{.says = static_cast<unsigned char>(may ? 0 : Slot::refuses)};
+  const std::optional<Pattern> pattern = may ? pattern_of(call.kind, call.root, call.comm, *of) : std::nullopt;
+  if (pattern) {
+    Exchange now(job, call.name, call.use, call.comm, *of, *pattern);
+    said = now.looks(list_both(job, call, now));
+  }
+  if (circle != nullptr) {
+    if (!inquire(job, *circle, said)) return false;
+    settle(*asking, said);
+    if (!said.gains()) return false;
+  }
+  return agree_by_host(job, call.comm, of, said, asking, result);
+}
+
+}  // namespace detail
+
+template <class Number, class At>
+bool exchange(Job& job, const CollectiveCall<Number, At>& call, int& result) {
+  result = kSuccess;
+  std::int64_t bytes = -1;
+  if (!detail::may_be_asked(job, call, bytes)) return false;
+  CommOf* const of = detail::find(job, call.comm);
+  if (!detail::may_agree(job, call.comm, of, call.use)) return false;
+  const bool agrees = of != nullptr && of->exchanges == CommOf::Exchanges::agreed;
+  if (!agrees && !detail::agree(job, call, of, bytes, result)) return result != kSuccess;
+  if (result != kSuccess) return true;
+  if (!detail::asks(*of, call.use) || (of->board.get() == nullptr && !job.ways.asks(call.use, bytes, false))) return false;
+  const std::size_t kind = detail::kind_of(call.use, bytes);
+  Asking* const asking = &of->askings[kind];
+  if (detail::is_left(job, call, of->places.size(), kind, *asking, of->board.get())) return false;
   const std::optional<Pattern> pattern = detail::pattern_of(call.kind, call.root, call.comm, *of);
   if (!pattern) return false;
   detail::Exchange now(job, call.name, call.use, call.comm, *of, *pattern);
@@ -290,6 +333,45 @@ bool exchange(Job& job, const CollectiveCall<Number, At>& call, int& result) {
   }
   const int moved = now.finish();
   if (result == kSuccess) result = moved;
+  return true;
+}
+
+// A rank that cannot take part has to say so, as in agree().
+template <class Number, class At>
+bool stand(Job& job, const CollectiveCall<Number, At>& call, Request* request, int& result) {
+  result = kSuccess;
+  std::int64_t bytes = -1;
+  if (!detail::may_be_asked(job, call, bytes)) return false;
+  CommOf* const of = detail::find(job, call.comm);
+  Circle* circle = nullptr;
+  if (!detail::may_agree(job, call.comm, of, call.use)) return false;
+  if (of != nullptr ? !of->one_node : job.comms->is_of_one_node(call.comm) != true) return false;
+  if (!detail::find_circle(job, call.comm, of, circle)) return false;
+  detail::Said said{.says = detail::Slot::refuses};
+  std::unique_ptr<Operation> operation;
+  std::vector<std::byte> memory;
+  std::vector<int> numbers;
+  if (of != nullptr && !of->of_host && (circle != nullptr || detail::knows(*of, call.comm))) try {
+      const std::optional<Pattern> pattern = detail::pattern_of(call.kind, call.root, call.comm, *of);
+      if (pattern) {
+        detail::Exchange now(job, call.name, call.use, call.comm, *of, *pattern);
+        said = now.looks(detail::list_both(job, call, now, true));
+        operation = std::make_unique<Operation>();
+        operation->standing = std::make_unique<Standing>(*pattern, std::move(now.out), std::move(now.in));
+        numbers.resize(static_cast<std::size_t>(pattern->ins()) + 1);
+        memory.resize(
+            detail::Exchange::memory_for(std::max({of->places.size(), numbers.size(), static_cast<std::size_t>(pattern->outs())})));
+        const auto lock = job.enter();
+        job.operations.make_room();
+      }
+    } catch (const std::bad_alloc&) {
+      said = {.says = detail::Slot::refuses};
+    }
+  if (circle == nullptr) result = detail::combine(call.comm, said);
+  if (result != kSuccess || (circle != nullptr && !detail::inquire(job, *circle, said))) return result != kSuccess;
+  if (!said.gains()) return false;
+  if (!detail::agree_on_standing(job, call.comm, *of, *operation->standing, memory, std::move(numbers), result)) return result != kSuccess;
+  result = detail::add_standing(job, call.comm, std::move(operation), request);
   return true;
 }
 

@@ -3,6 +3,7 @@
 // (mpi.hpp, the second rule). Where nothing may be freed yet, a request is looked at by MPI_Request_get_status.
 #include <algorithm>
 
+#include "lacuna/mpi/messages/exchange.hpp"
 #include "lacuna/mpi/messages/messages.hpp"
 
 namespace lacuna::mpi {
@@ -83,6 +84,17 @@ void poll_chunks(Job& job, Operation& operation) {
   operation.state = Operation::State::done;
 }
 
+void poll_standing(Job& job, Operation& operation) {
+  if (!operation.standing->move()) return;
+  operation.error = operation.standing->error();
+  operation.state = Operation::State::done;
+  if (operation.began == 0) return;
+  operation.standing->each([&, took = base::now_ns() - operation.began](bool out, const Block& block, int peer) {
+    const auto way = out ? MessageReport::Way::exchanged_out : MessageReport::Way::exchanged_in;
+    job.report.count(way, block.type.get(), block.count, peer, block.bytes, took);
+  });
+}
+
 bool move_on(Job& job, Operation& operation) {
   if (operation.state == Operation::State::posted) {
     if (operation.pair) {
@@ -105,7 +117,9 @@ bool move_on(Job& job, Operation& operation) {
     if (operation.receives) arrived(job, operation);
   }
   if (operation.state == Operation::State::moving) {
-    if (operation.payload != nullptr) {
+    if (operation.standing != nullptr) {
+      poll_standing(job, operation);
+    } else if (operation.payload != nullptr) {
       poll_payload(job, operation);
     } else if (operation.aside.data() != nullptr) {
       poll_aside(job, operation);
@@ -212,13 +226,18 @@ void poll_receives(Job& job) {
 }
 
 void wait_for(Job& job, Operation& operation) {
+  std::int64_t since = 0;
   for (int rounds = 0;;) {
     {
       const auto lock = job.enter();
       if (poll(job, operation)) return;
       if (job.transport != nullptr) poll_receives(job);
     }
-    pause(rounds);
+    if (operation.standing == nullptr) {
+      pause(rounds);
+    } else {
+      detail::await(job, {}, ++rounds, since);
+    }
   }
 }
 

@@ -2,25 +2,44 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace lacuna::mpi {
 
-Boards::Boards(nic::Context& context, std::vector<nic::Card> cards, std::int64_t most)
-    : context_(context), cards_(std::move(cards)), left_(most), peers_(cards_.size()) {}
-
 // Communicators that the program has not freed know their boards still, and slower ranks read there.
 Boards::~Boards() {
-  const auto any = std::ranges::find_if(peers_, [](const auto& peer) { return peer != nullptr; });
   for (const std::shared_ptr<Board>& board : boards_) {
-    if (any != peers_.end()) (*any)->keep(board->memory_);
+    peers_.keep(board->memory_);
     board->memory_.reset();
+  }
+}
+
+// The others are told, if they have been reached.
+void Board::leave() {
+  used_ = false;
+  for (std::size_t rank = 0; stands_ && rank < all_.size(); ++rank) {
+    if (all_[rank].at != nullptr && rank != rank_) left(rank, rank_).store(1, std::memory_order_release);
+  }
+}
+
+bool Board::is_left_by_all() const {
+  for (std::size_t rank = 0; rank < all_.size(); ++rank) {
+    if (rank != rank_ && left(rank_, rank).load(std::memory_order_acquire) == 0) return false;
+  }
+  return true;
+}
+
+void Board::withdraw() {
+  withdrawn_ = true;
+  for (std::size_t rank = 0; rank < all_.size(); ++rank) {
+    if (rank != rank_) all_[rank].at = nullptr;
   }
 }
 
 BoardUse Boards::make(std::vector<int> locals, std::size_t rank, std::size_t blocks, bool again) {
   const std::size_t notes = locals.size() + blocks;
   const auto serves = [&](const std::shared_ptr<Board>& board) {
-    return !board->used_ && board->locals_ == locals && board->rank_ == rank && board->all_[rank].notes == notes;
+    return !board->used_ && !board->stands_ && board->locals_ == locals && board->rank_ == rank && board->all_[rank].notes == notes;
   };
   if (const auto found = std::ranges::find_if(boards_, serves); again && found != boards_.end()) {
     Board& board = **found;
@@ -30,42 +49,50 @@ BoardUse Boards::make(std::vector<int> locals, std::size_t rank, std::size_t blo
     for (std::uint32_t call = 0; call < Board::kParts; ++call) std::memset(board.part(rank, call), 0, locals.size() * sizeof(Note));
     return BoardUse(*found);
   }
-  const std::int64_t bytes = Board::bytes_for(notes, locals.size());
-  if (bytes > left_) return {};
-  base::Result<nic::RegisteredBuffer> memory = nic::RegisteredBuffer::create(context_, bytes);
-  if (!memory) return {};
+  return add(std::move(locals), rank, notes, Board::kRoom, false);
+}
+
+BoardUse Boards::make_standing(std::vector<int> locals, std::size_t rank, std::size_t blocks, std::int64_t room) {
+  std::erase_if(boards_, [&](const std::shared_ptr<Board>& board) {
+    if (!board->stands_ || board->used_ || !(board->withdrawn_ || board->is_left_by_all())) return false;
+    left_ += board->bytes_of(board->all_[board->rank_]);
+    return true;
+  });
+  if (!std::in_range<std::uint32_t>(room)) return {};  // a note could not say where a block lies
+  const std::size_t notes = locals.size() + blocks;
+  return add(std::move(locals), rank, notes, room, true);
+}
+
+BoardUse Boards::add(std::vector<int> locals, std::size_t rank, std::size_t notes, std::int64_t room, bool stands) {
   auto made = std::make_shared<Board>();
   made->rank_ = rank;
+  made->stands_ = stands;
   made->all_.resize(locals.size());
+  made->all_[rank] = {.notes = notes, .room = room};
   made->locals_ = std::move(locals);
+  const std::int64_t bytes = made->bytes_of(made->all_[rank]);
+  if (bytes > left_) return {};
+  base::Result<nic::RegisteredBuffer> memory = nic::RegisteredBuffer::create(peers_.context(), bytes);
+  if (!memory) return {};
   made->memory_ = std::make_shared<nic::RegisteredBuffer>(std::move(*memory));
-  made->all_[rank] = {.at = made->memory_->buffer.data(), .notes = notes};
+  made->all_[rank].at = made->memory_->buffer.data();
   boards_.push_back(made);
   left_ -= bytes;
   return BoardUse(std::move(made));
 }
 
-nic::QueuePair* Boards::peer(int local) {
-  std::unique_ptr<nic::QueuePair>& known = peers_.at(static_cast<std::size_t>(local));
-  if (known == nullptr) {
-    base::Result<std::unique_ptr<nic::QueuePair>> made = context_.attach(cards_.at(static_cast<std::size_t>(local)));
-    if (!made) return nullptr;
-    known = std::move(*made);
-  }
-  return known.get();
-}
-
 bool Boards::reach(Board& board, std::span<const Board::Place> places) {
   constexpr std::size_t kMostNotes = 1 << 20;
+  constexpr std::int64_t kMostRoom = std::int64_t{1} << 40;
   for (std::size_t rank = 0; rank < places.size(); ++rank) {
     const Board::Place& place = places[rank];
     if (place.notes < places.size() || place.notes > kMostNotes) return false;
+    if (place.room < 0 || place.room > kMostRoom || place.room % alignof(Note) != 0) return false;
     if (rank == board.rank_) continue;
-    const nic::QueuePair* const reached = peer(board.locals_[rank]);
-    const auto bytes = static_cast<std::size_t>(Board::bytes_for(place.notes, places.size()));
-    std::byte* const at = reached != nullptr ? reached->rkey_ptr(place.addr, place.rkey, bytes) : nullptr;
-    if (at == nullptr || reinterpret_cast<std::uintptr_t>(at) % alignof(Note) != 0) return false;
-    board.all_[rank] = {.at = at, .notes = place.notes};
+    Board::Side side{.notes = place.notes, .room = place.room};
+    side.at = peers_.reach(board.locals_[rank], place.addr, place.rkey, static_cast<std::size_t>(board.bytes_of(side)));
+    if (side.at == nullptr || reinterpret_cast<std::uintptr_t>(side.at) % alignof(Note) != 0) return false;
+    board.all_[rank] = side;
   }
   return true;
 }

@@ -6,6 +6,8 @@
 //   half 1 │ ...                                                                                │   halves by turns
 //   parts  │ a note for each rank │ room │ ...                                  calls in which not all wait for all
 //
+// A persistent collective has a board of its own, without parts, whose room fits its blocks.
+//
 // A rank that has seen the notes of all ranks of a call knows that they have read all that was written for the calls
 // before, so two halves are enough. Of a call in which not all wait for all that is not known; so it has a part of its
 // own, and after as many as there are parts one waits for all. Who waits has to be scheduled once for each call,
@@ -21,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-#include "lacuna/nic/nic.hpp"
+#include "lacuna/mpi/process/inquiry.hpp"
 
 namespace lacuna::mpi {
 
@@ -30,6 +32,7 @@ struct alignas(64) Note {
   std::atomic<std::uint32_t> call = 0;  ///< of which it is; written last
   unsigned char says = 0, sizes = 0;    ///< as in Slot (exchange.hpp)
   std::uint32_t at = 0;                 ///< in the room, of a block that lies there
+  std::atomic<std::uint32_t> left = 0;  ///< its reader reads there no more; the reader's word
   std::int64_t bytes = 0;
   alignas(64) std::array<std::byte, 64> offer{};
 };
@@ -41,28 +44,27 @@ class Board {
   static constexpr std::int64_t kRoom = 256 << 10;     ///< bytes of the blocks of a call: 8 of 32 KiB
   static constexpr std::int64_t kPartRoom = 32 << 10;  ///< and of a call that has a part
   static constexpr std::uint32_t kParts = 8;
-  static constexpr std::size_t kWishes = 96;
 
+  /// Bytes of a block there, where each begins a line.
+  static constexpr std::int64_t lines(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
   /// What a rank tells the others, so that they find its board.
   struct Place {
     std::uint64_t addr = 0;
     std::uint32_t rkey = 0;
     std::uint32_t notes = 0;  ///< of a half; 0: there is no board
+    std::int64_t room = 0;    ///< of a half
   };
   [[nodiscard]] Place place() const {
-    return {.addr = memory_->region.addr(), .rkey = memory_->region.rkey(), .notes = static_cast<std::uint32_t>(all_[rank_].notes)};
-  }
-  [[nodiscard]] static std::int64_t bytes_for(std::size_t notes, std::size_t ranks) {
-    return kWishBytes + 2 * half_bytes(notes) + kParts * part_bytes(ranks);
+    return {.addr = memory_->region.addr(),
+            .rkey = memory_->region.rkey(),
+            .notes = static_cast<std::uint32_t>(all_[rank_].notes),
+            .room = all_[rank_].room};
   }
 
-  /// That a call of a kind which was left to the host, the n-th of them, had better been this communicator's. For who
-  /// has heard of this rank by the host in that call.
   void wish(std::size_t kind, std::uint32_t n) const { wishes(rank_)[kind].store(n, std::memory_order_release); }
   [[nodiscard]] bool wishes(std::size_t rank, std::size_t kind, std::uint32_t n) const {
     return wishes(rank)[kind].load(std::memory_order_acquire) == n;
   }
-
   [[nodiscard]] bool is_of(int rank) const { return std::cmp_equal(rank, rank_); }
   /// Begins a call in which each rank waits for all others. All ranks begin the same calls.
   void begin() {
@@ -76,7 +78,8 @@ class Board {
     now_ = ++parts_;
   }
   [[nodiscard]] bool has_part() const { return parts_ - read_by_all_ < kParts; }
-  [[nodiscard]] std::int64_t room_bytes() const { return in_part_ ? kPartRoom : kRoom; }
+  [[nodiscard]] std::int64_t room_bytes(std::size_t rank) const { return in_part_ ? kPartRoom : all_[rank].room; }
+  [[nodiscard]] std::int64_t room_bytes() const { return room_bytes(rank_); }
   /// Where this rank packs what others are to read.
   [[nodiscard]] std::byte* room() const { return room(rank_); }
   /// A hint that so many bytes of this rank's room are written now. Their lines are with the ranks that have read what
@@ -91,7 +94,10 @@ class Board {
   /// Of a block to a neighbor, before tell(). Whose notes there are is known: has_note().
   [[nodiscard]] Note& note_of(std::size_t rank, std::size_t block) const { return notes(rank)[all_.size() + block]; }
   [[nodiscard]] bool has_note(std::size_t rank, std::size_t block) const { return block < all_[rank].notes - all_.size(); }
+  /// A persistent collective's that not all ranks have: none reads it, and this rank reads none.
+  void withdraw();
   [[nodiscard]] std::size_t rank() const { return rank_; }
+  [[nodiscard]] std::size_t size() const { return all_.size(); }
   /// What that rank says to this one; null: nothing yet.
   [[nodiscard]] const Note* hear(std::size_t rank) const {
     const Note& note = notes(rank)[rank_];
@@ -99,25 +105,34 @@ class Board {
   }
   /// So many bytes of a rank's room; null: it has not as many there.
   [[nodiscard]] const std::byte* block(std::size_t rank, std::uint32_t at, std::int64_t bytes) const {
-    return bytes >= 0 && bytes <= room_bytes() && at <= room_bytes() - bytes ? room(rank) + at : nullptr;
+    const std::int64_t most = room_bytes(rank);
+    return bytes >= 0 && bytes <= most && at <= most - bytes ? room(rank) + at : nullptr;
   }
 
  private:
   friend class Boards;
   friend class BoardUse;
-  static constexpr std::int64_t kWishBytes = kWishes * sizeof(std::uint32_t);
+  void leave();
+  [[nodiscard]] bool is_left_by_all() const;
+  static constexpr std::int64_t kWishBytes = sizeof(Wishes);
   static_assert(kWishBytes % alignof(Note) == 0);
-  [[nodiscard]] std::atomic<std::uint32_t>* wishes(std::size_t rank) const {
-    return reinterpret_cast<std::atomic<std::uint32_t>*>(all_[rank].at);
+  [[nodiscard]] Wishes& wishes(std::size_t rank) const { return *reinterpret_cast<Wishes*>(all_[rank].at); }
+  struct Side {
+    std::byte* at = nullptr;
+    std::size_t notes = 0;
+    std::int64_t room = 0;
+    [[nodiscard]] std::int64_t half_bytes() const { return static_cast<std::int64_t>(notes * sizeof(Note)) + room; }
+  };
+  [[nodiscard]] std::int64_t bytes_of(const Side& side) const {
+    return kWishBytes + 2 * side.half_bytes() + (stands_ ? 0 : kParts * part_bytes(all_.size()));
   }
-  [[nodiscard]] static std::int64_t half_bytes(std::size_t notes) { return static_cast<std::int64_t>(notes * sizeof(Note)) + kRoom; }
   [[nodiscard]] std::size_t notes_bytes(std::size_t rank) const { return all_[rank].notes * sizeof(Note); }
   [[nodiscard]] std::byte* half(std::size_t rank, std::uint32_t call) const {
-    return all_[rank].at + kWishBytes + (call % 2 != 0 ? half_bytes(all_[rank].notes) : 0);
+    return all_[rank].at + kWishBytes + (call % 2 != 0 ? all_[rank].half_bytes() : 0);
   }
   [[nodiscard]] static std::int64_t part_bytes(std::size_t ranks) { return static_cast<std::int64_t>(ranks * sizeof(Note)) + kPartRoom; }
   [[nodiscard]] std::byte* part(std::size_t rank, std::uint32_t call) const {
-    return all_[rank].at + kWishBytes + 2 * half_bytes(all_[rank].notes) + call % kParts * part_bytes(all_.size());
+    return all_[rank].at + kWishBytes + 2 * all_[rank].half_bytes() + call % kParts * part_bytes(all_.size());
   }
   // Of the call that has begun.
   [[nodiscard]] Note* notes(std::size_t rank) const { return reinterpret_cast<Note*>(in_part_ ? part(rank, now_) : half(rank, now_)); }
@@ -129,17 +144,20 @@ class Board {
   std::uint32_t read_by_all_ = 0;        // of those with parts
   std::uint32_t now_ = 0;                // the one that has begun
   bool in_part_ = false;
-  struct Side {
-    std::byte* at = nullptr;
-    std::size_t notes = 0;
-  };
+  // What a rank says in a board that it reads no more.
+  [[nodiscard]] std::atomic<std::uint32_t>& left(std::size_t owner, std::size_t reader) const {
+    return reinterpret_cast<Note*>(half(owner, 0))[reader].left;
+  }
+  bool stands_ = false;  // it is a persistent collective's
+  bool withdrawn_ = false;
   std::vector<Side> all_;    // by rank
   std::vector<int> locals_;  // of each rank, as Boards counts them
   nic::SharedBuffer memory_;
   bool used_ = false;
 };
 
-/// A communicator's use of its board. The memory stays when that ends: a slower rank may be reading there.
+/// A communicator's use of its board, or a persistent collective's. The memory stays when that ends: a slower rank may
+/// be reading there.
 class BoardUse {
  public:
   BoardUse() = default;
@@ -152,7 +170,7 @@ class BoardUse {
   BoardUse(const BoardUse&) = delete;
   BoardUse& operator=(const BoardUse&) = delete;
   ~BoardUse() {
-    if (board_ != nullptr) board_->used_ = false;
+    if (board_ != nullptr) board_->leave();
   }
   [[nodiscard]] Board* get() const { return board_.get(); }
 
@@ -163,8 +181,8 @@ class BoardUse {
 /// The boards of this process.
 class Boards {
  public:
-  /// `cards`: of each rank of this node. `most`: bytes of all its boards.
-  Boards(nic::Context& context, std::vector<nic::Card> cards, std::int64_t most);
+  /// `most`: bytes of all its boards.
+  Boards(NodePeers& peers, std::int64_t most) : peers_(peers), left_(most) {}
   ~Boards();
   Boards(const Boards&) = delete;
   Boards& operator=(const Boards&) = delete;
@@ -173,15 +191,15 @@ class Boards {
   /// blocks to neighbors. `again`: one that the same ranks had before may be taken, since all of them have left its
   /// last call: they are in this one. Empty: there is no memory. Throws std::bad_alloc.
   BoardUse make(std::vector<int> locals, std::size_t rank, std::size_t blocks, bool again);
+  /// A persistent collective's, with so many bytes for the blocks of a call. Its memory goes once no rank reads there.
+  BoardUse make_standing(std::vector<int> locals, std::size_t rank, std::size_t blocks, std::int64_t room);
   /// Finds the others'. False: one has none, or it is not to be reached. Throws std::bad_alloc.
   bool reach(Board& board, std::span<const Board::Place> places);
 
  private:
-  nic::QueuePair* peer(int local);
-  nic::Context& context_;
-  std::vector<nic::Card> cards_;
+  BoardUse add(std::vector<int> locals, std::size_t rank, std::size_t notes, std::int64_t room, bool stands);
+  NodePeers& peers_;
   std::int64_t left_;
-  std::vector<std::unique_ptr<nic::QueuePair>> peers_;
   std::vector<std::shared_ptr<Board>> boards_;
 };
 

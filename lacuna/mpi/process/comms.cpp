@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 namespace lacuna::mpi {
 
@@ -13,12 +14,19 @@ bool is_of_threads(Comm comm) {
   int threads = 0;
   return h.Comm_test_threadcomm != nullptr && h.Comm_test_threadcomm(comm, &threads) == kSuccess && threads != 0;
 }
-// Or its messages may be received by MPIX_Stream_recv and its like.
-bool is_of_host(Comm comm) {
+// Its messages may be received by MPIX_Stream_recv and its like.
+bool is_of_stream(Comm comm) {
   const Host& h = host();
   int stream = kStreamNull;
-  if (is_of_threads(comm)) return true;
   return h.Comm_get_stream != nullptr && h.Comm_get_stream(comm, 0, &stream) == kSuccess && stream != kStreamNull;
+}
+
+// Bits in which each of these has a part (splitmix64, Steele et al. 2014).
+std::uint64_t mixed(std::uint64_t bits) {
+  bits += 0x9e37'79b9'7f4a'7c15;
+  bits = (bits ^ bits >> 30) * 0xbf58'476d'1ce4'e5b9;
+  bits = (bits ^ bits >> 27) * 0x94d0'49bb'1331'11eb;
+  return bits ^ bits >> 31;
 }
 
 // A communicator's, or its remote group.
@@ -30,26 +38,54 @@ class OwnedGroup {
   ~OwnedGroup() { host().Group_free(&group_); }
   OwnedGroup(const OwnedGroup&) = delete;
   OwnedGroup& operator=(const OwnedGroup&) = delete;
-  /// Of each of its ranks, the rank in another group.
-  [[nodiscard]] std::vector<int> ranks_in(Group other) const {
+  [[nodiscard]] int size() const {
     int size = 0;
     if (host().Group_size(group_, &size) != kSuccess) throw std::bad_alloc();
-    std::vector<int> ranks, there(static_cast<std::size_t>(size), kUndefined);
+    return size;
+  }
+  /// Of each of its ranks, the rank in another group.
+  [[nodiscard]] std::vector<int> ranks_in(Group other) const {
+    std::vector<int> ranks, there(static_cast<std::size_t>(size()), kUndefined);
     ranks.reserve(there.size());
-    for (int rank = 0; rank < size; ++rank) ranks.push_back(rank);
-    if (host().Group_translate_ranks(group_, size, ranks.data(), other, there.data()) != kSuccess) throw std::bad_alloc();
+    for (int rank = 0; std::cmp_less(rank, there.size()); ++rank) ranks.push_back(rank);
+    translate(ranks, other, there);
+    return there;
+  }
+  [[nodiscard]] int rank_in(Group other, int rank) const {
+    int there = kUndefined;
+    translate({&rank, 1}, other, {&there, 1});
     return there;
   }
 
  private:
+  void translate(std::span<const int> ranks, Group other, std::span<int> there) const {
+    const Host& h = host();
+    if (h.Group_translate_ranks(group_, static_cast<int>(ranks.size()), ranks.data(), other, there.data()) != kSuccess)
+      throw std::bad_alloc();
+  }
   Group group_{};
 };
 
 }  // namespace
 
 Comms::Comms(std::vector<RankPlace> world) : world_(std::move(world)), sound_(asks_host()) {
-  of_world_.places = world_;
+  std::vector<int> worlds(world_.size());
+  for (std::size_t rank = 0; rank < worlds.size(); ++rank) worlds[rank] = static_cast<int>(rank);
+  find_ranks(of_world_, worlds);
   of_world_.kept = true;
+}
+
+// This process has no place, and one of a foreign world none either.
+void Comms::find_ranks(CommOf& of, std::span<const int> worlds) const {
+  std::size_t others = 0;
+  for (const int world : worlds) {
+    const RankPlace place = world < 0 ? RankPlace{} : world_.at(static_cast<std::size_t>(world));
+    of.foreign = of.foreign || world < 0;
+    others += place.local >= 0 ? 1 : 0;
+    of.name = mixed(of.name ^ (static_cast<std::uint64_t>(world) + 1));
+    of.places.push_back(place);
+  }
+  of.one_node = others + 1 == worlds.size() && !of.inter && !of.foreign;
 }
 
 bool Comms::asks_host() {
@@ -102,11 +138,9 @@ CommOf* Comms::make(Comm comm) {
   const std::vector<int> worlds = OwnedGroup(comm, inter != 0).ranks_in(group_);
   auto made = std::make_unique<CommOf>();
   made->inter = inter != 0;
-  made->of_host = is_of_host(comm);
-  for (const int world : worlds) {
-    made->foreign = made->foreign || world < 0;
-    if (!made->of_host) made->places.push_back(world < 0 ? RankPlace{} : world_.at(static_cast<std::size_t>(world)));
-  }
+  made->of_threads = is_of_threads(comm);
+  made->of_host = made->of_threads || is_of_stream(comm);
+  find_ranks(*made, worlds);
   // The first of several threads sets the attribute: to set it again is to delete it, and what the others have found
   // (deleted()). In the table first, where the other threads find it. Where it cannot be set, nothing tells when the
   // communicator is gone: it is looked at again at each use.
@@ -134,6 +168,19 @@ CommOf* Comms::make(Comm comm) {
 
 bool Comms::may_send_descriptors(Comm comm, int source) try { return place(comm, source).known(); } catch (const std::bad_alloc&) {
   return source >= 0;
+}
+
+std::optional<bool> Comms::is_of_one_node(Comm comm) const try {
+  int me = 0;
+  const OwnedGroup ranks(comm, false);
+  host().Comm_rank(host().world, &me);
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    const int world = ranks.rank_in(group_, rank);
+    if (world < 0 || (world != me && world_[static_cast<std::size_t>(world)].local < 0)) return false;
+  }
+  return true;
+} catch (const std::bad_alloc&) {
+  return std::nullopt;
 }
 
 bool Comms::has_one_group(Comm comm) {

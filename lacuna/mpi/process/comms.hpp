@@ -6,6 +6,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -96,14 +97,6 @@ class Matched {
   Taken spare_;
 };
 
-/// A rank of a communicator.
-struct RankPlace {
-  int local = -1;   ///< its rank on this node; -1: it has none, or is this process
-  int remote = -1;  ///< its rank in the world, if that is on another node; else -1
-  [[nodiscard]] bool known() const { return local >= 0 || remote >= 0; }
-  bool operator==(const RankPlace&) const = default;
-};
-
 /// Those of a communicator with a topology, in the order of its collectives' blocks.
 struct Neighbors {
   std::vector<bool> out, in;               ///< whether each is a rank; MPI_PROC_NULL is none
@@ -111,32 +104,21 @@ struct Neighbors {
   bool has_ranks = false;                  ///< if the host was asked: not about a graph (MPI_Graph_create)
 };
 
-/// How often the ranks of a communicator ask one another about a collective, the same on all of them.
-struct Asking {
-  std::uint16_t unasked = 0;   ///< calls that are left to other ways,
-  std::uint16_t patience = 0;  ///< and how many more after the next that has nothing to gain
-  std::uint8_t hope = 0;       ///< questions that may be in vain before patience grows: some call has gained
-  bool gained = false;         ///< the last question
-  std::uint32_t left = 0;      ///< calls that were left so far,
-  int heard = -1;              ///< and of whom all ranks heard in the last one: of this root, or of kAll or kNone
-  static constexpr int kAll = -2, kNone = -1;
-};
-
 struct CommOf {
   bool kept = false, in_making = false;  ///< until an attribute tells that it is gone; a thread sets that attribute
   bool inter = false;
-  bool foreign = false;  ///< it has ranks of another MPI_COMM_WORLD, which have agreed on other things
-  /// Of MPICH's threads or streams: its messages are the host's alone, and no place is known
-  bool of_host = false;
+  bool foreign = false;                      ///< it has ranks of another MPI_COMM_WORLD, which agreed on other things
+  bool of_host = false;                      ///< of MPICH's threads or streams: its messages are the host's alone
+  bool of_threads = false;                   ///< MPICH's: of_host on all its ranks
+  std::uint64_t name = 0;                    ///< of its ranks in their order, the same on all of them
+  Circle* circle = nullptr;                  ///< once it was looked for
   std::optional<Neighbors> neighbors;        ///< once they were asked for
   std::vector<RankPlace> places;             ///< of each rank, of the remote group if it is an intercommunicator
   std::list<std::unique_ptr<Probed>> stash;  ///< of each source, what came first
-  /// Of collectives, the same on all its ranks (exchange.hpp): whether they may be Lacuna's, and by use and size of
-  /// blocks how often the ranks ask.
+  /// Of collectives, the same on all its ranks (exchange.hpp): whether they may be Lacuna's, how often the ranks ask.
   enum class Exchanges { unknown, agreed, refused } exchanges = Exchanges::unknown;
-  bool one_node = false;                    ///< all its ranks are on this node; known once they have agreed
-  static constexpr std::size_t kSizes = 8;  ///< below 4 KiB, below 16 KiB, and so on; where no rank knows it the first
-  std::array<std::array<Asking, kSizes>, guide::kMpiUses> asking{};
+  bool one_node = false;  ///< all its ranks are on this node
+  Askings askings;
   std::vector<std::byte> exchange_memory;  ///< what ranks tell one another there,
   BoardUse board;                          ///< or by this; empty on all its ranks, if on one
   std::vector<int> neighbor_blocks;        ///< of each block from a neighbor, which of that rank's blocks it is
@@ -178,6 +160,8 @@ class Comms {
   bool may_send_descriptors(Comm comm, int source);
   /// Whether all of its ranks may be asked by a collective. Wants no memory.
   static bool has_one_group(Comm comm);
+  /// Whether all its ranks are on this node, of one that is not known. Wants no memory. Nothing: the host does not say.
+  std::optional<bool> is_of_one_node(Comm comm) const;
   /// This rank has no memory for the communicator's exchanges, and remembers that until it is gone. Wants no memory.
   void refuse(Comm comm);
   /// Whether it did, of one that it does not know yet.
@@ -187,8 +171,8 @@ class Comms {
   /// Where a message goes to, or comes from.
   RankPlace place(Comm comm, int rank) {
     const CommOf* found = rank < 0 ? nullptr : find(comm);
-    return found != nullptr && static_cast<std::size_t>(rank) < found->places.size() ? found->places[static_cast<std::size_t>(rank)]
-                                                                                     : RankPlace{};
+    const bool known = found != nullptr && !found->of_host && static_cast<std::size_t>(rank) < found->places.size();
+    return known ? found->places[static_cast<std::size_t>(rank)] : RankPlace{};
   }
   /// Whether its messages are the host's alone. Without memory to know: no; then they are received as if they were not.
   bool of_host(Comm comm);
@@ -200,6 +184,7 @@ class Comms {
   static int deleted(Comm comm, int, void*, void* comms);
   CommOf* find_known(Comm comm);
   CommOf* make(Comm comm);
+  void find_ranks(CommOf& of, std::span<const int> worlds) const;
   Mutex mutex_;
   std::vector<RankPlace> world_;
   CommOf of_world_;
