@@ -19,7 +19,11 @@ CompletionQueue::CompletionQueue(Context& context, Owned<fid_cq> queue, int file
   context_.enroll(*this);
 }
 
-CompletionQueue::~CompletionQueue() { context_.withdraw(*this); }
+CompletionQueue::~CompletionQueue() {
+  const auto lock = context_.used();
+  context_.withdraw(*this);
+  queue_.reset();
+}
 
 void CompletionQueue::withdraw(QueuePair& pair) {
   std::erase(pairs_, &pair);

@@ -57,11 +57,13 @@ QueuePair::QueuePair(Context& context, CompletionQueue& queue, const QueuePairOp
       number_(context.next_number()),
       sends_(static_cast<std::size_t>(options.max_send_wr)),
       receives_(static_cast<std::size_t>(options.max_recv_wr)) {
+  const auto lock = context_.used();
   queue_.enroll(*this);
   context_.enroll(*this);
 }
 
 QueuePair::~QueuePair() {
+  const auto lock = context_.used();
   linger();
   if (opened_ && !fault_) say({.kind = Said::bye, .key = Said::kClosed});
   // A provider may keep what was said until then.
@@ -107,6 +109,7 @@ Result<void> QueuePair::post_chain(std::span<const SendRequest> chain) {
       return base::fail(base::Code::unsupported, limits_.indirect.refusal());
     LACUNA_TRY(check_send(request, limits_, 0));
   }
+  const auto lock = context_.used();
   LACUNA_TRY(check_room(sends_posted_ - sends_retired_, chain.size(), options_.max_send_wr, "send"));
   context_.busy();
   for (const SendRequest& request : chain) {
@@ -140,6 +143,7 @@ Result<void> QueuePair::post_chain(std::span<const SendRequest> chain) {
 
 Result<void> QueuePair::post_recv(const RecvRequest& request) {
   LACUNA_TRY(check_list(request.sg_list, limits_.max_sge, limits_));
+  const auto lock = context_.used();
   LACUNA_TRY(check_room(receives_posted_ - receives_done_, 1, options_.max_recv_wr, "receive"));
   context_.busy();
   Receive& own = receive_at(receives_posted_);
@@ -157,6 +161,11 @@ Result<void> QueuePair::post_recv(const RecvRequest& request) {
 }
 
 // --- completions -----------------------------------------------------------------------------------------------------
+
+const base::Error* QueuePair::fault() const {
+  const auto lock = context_.used();
+  return fault_ ? &*fault_ : nullptr;
+}
 
 void QueuePair::take(Operation::Kind kind, std::uint64_t number, const Outcome& outcome) {
   switch (kind) {

@@ -32,7 +32,7 @@ class QueuePair final : public nic::QueuePair {
   [[nodiscard]] const Limits& limits() const override { return limits_; }
   Result<void> post_chain(std::span<const SendRequest> chain) override;
   Result<void> post_recv(const RecvRequest& request) override;
-  [[nodiscard]] const base::Error* fault() const override { return fault_ ? &*fault_ : nullptr; }
+  [[nodiscard]] const base::Error* fault() const override;
 
   // For connect.cpp.
   struct Ends {
