@@ -132,7 +132,7 @@ Result<void> Meeting::make(Endpoint& endpoint, fi_info& info) {
   if (const int error = fi_ep_bind(made, &pair_.queue().get()->fid, FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION); error != 0)
     return failed("fi_ep_bind", error);
   if (const int error = fi_enable(made); error != 0) return failed("fi_enable", error);
-  if (&endpoint == &ends_.talk) LACUNA_TRY(pair_.control().open(endpoint, provider_.library()));
+  if (&endpoint == &ends_.talk) LACUNA_TRY(pair_.control().open(endpoint));
   return {};
 }
 

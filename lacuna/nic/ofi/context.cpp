@@ -86,14 +86,15 @@ void Context::deregister(std::uint32_t lkey) {
   regions_.remove(lkey);
 }
 
-Said Context::describe(std::uint32_t key) const {
+Said Context::describe(std::uint32_t key, fid_ep& endpoint) {
   Said told{.kind = Said::tell, .key = key};
-  const LocalRegion* region = regions_.find(key);
-  if (region == nullptr) return told;
+  LocalRegion* region = regions_.find(key);
+  fid_mr* memory = region == nullptr ? nullptr : regions_.memory(*region, endpoint);
+  if (memory == nullptr) return told;
   told.addr = region->addr;
   told.bytes = region->bytes;
   told.target = provider_->asks_for(FI_MR_VIRT_ADDR) ? region->addr : 0;
-  told.provider_key = fi_mr_key(region->memory.get());
+  told.provider_key = fi_mr_key(memory);
   told.rights = (region->rights.remote_write ? Said::kMayWrite : 0) | (region->rights.remote_read ? Said::kMayRead : 0);
   return told;
 }

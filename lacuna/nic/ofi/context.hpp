@@ -36,9 +36,9 @@ class Context final : public RealContext {
     return attendant_ == nullptr ? std::unique_lock<std::recursive_mutex>() : attendant_->used();
   }
   [[nodiscard]] const Provider& provider() const { return *provider_; }
-  [[nodiscard]] const Regions& regions() const { return regions_; }
-  /// What a peer that asks for a key is told.
-  [[nodiscard]] Said describe(std::uint32_t key) const;
+  [[nodiscard]] Regions& regions() { return regions_; }
+  /// What a peer that asks for a key is told, which will use it by way of this end's endpoint.
+  [[nodiscard]] Said describe(std::uint32_t key, fid_ep& endpoint);
   void enroll(CompletionQueue& queue);
   void withdraw(CompletionQueue& queue);
   void enroll(QueuePair& pair) { pairs_.push_back(&pair); }

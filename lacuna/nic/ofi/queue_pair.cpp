@@ -69,9 +69,14 @@ QueuePair::~QueuePair() {
   // A provider may keep what was said until then.
   if (ends_.talk.endpoint && context_.provider().connected()) fi_shutdown(ends_.talk.endpoint.get(), 0);
   context_.withdraw(*this);
-  ends_.data.endpoint.reset();
-  ends_.talk.endpoint.reset();
+  close(ends_.data);
+  close(ends_.talk);
   queue_.withdraw(*this);
+}
+
+void QueuePair::close(Endpoint& endpoint) {
+  context_.regions().release(endpoint.endpoint.get());
+  endpoint.endpoint.reset();
 }
 
 // What was posted arrives, as it would from a device that has it already: a second at most.
@@ -96,7 +101,7 @@ void QueuePair::open(Limits limits) {
   limits_ = std::move(limits);
   opened_ = true;
   Said greeting{};
-  if (usage_) greeting = context_.describe(usage_->key());
+  if (usage_) greeting = context_.describe(usage_->key(), *ends_.data.endpoint);
   greeting.kind = usage_ ? Said::word : Said::beat;
   say(greeting);
 }
@@ -371,7 +376,7 @@ void QueuePair::abandon() {
     queue_.cancel(*this, ends_.data.endpoint.get());
     return;
   }
-  ends_.data.endpoint.reset();
+  close(ends_.data);
 }
 
 void QueuePair::flush_send(std::uint64_t number, Status status) {

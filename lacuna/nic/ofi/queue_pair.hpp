@@ -150,6 +150,7 @@ class QueuePair final : public nic::QueuePair {
   void lost();
   void fail(End end);
   void abandon();
+  void close(Endpoint& endpoint);
   [[nodiscard]] bool reaches_what_goes(const Send& request);
   void flush_send(std::uint64_t number, Status status);
   void flush_receive(std::uint64_t number, Status status);
