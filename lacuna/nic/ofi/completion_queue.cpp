@@ -48,12 +48,6 @@ void CompletionQueue::give_back(Operation* operation) {
   free_.push_back(operation);
 }
 
-void CompletionQueue::cancel(const QueuePair& pair, fid_ep* endpoint) {
-  for (Operation& operation : operations_) {
-    if (operation.owner == &pair && operation.kind == Operation::Kind::receive) fi_cancel(&endpoint->fid, &operation.provider);
-  }
-}
-
 void CompletionQueue::dispatch(void* context, const Outcome& outcome) {
   if (context == nullptr) return;
   auto* operation = reinterpret_cast<Operation*>(context);

@@ -127,6 +127,7 @@ Result<std::unique_ptr<nic::CompletionQueue>> Context::create_completion_queue(i
   fid_cq* queue = nullptr;
   int error = -FI_ENOSYS;
   for (const fi_wait_obj kind : {FI_WAIT_FD, FI_WAIT_NONE}) {
+    if (kind == FI_WAIT_FD && !provider_->wakes()) continue;
     wanted.wait_obj = kind;
     error = fi_cq_open(provider_->domain(), &wanted, &queue, nullptr);
     if (error == 0) break;

@@ -356,8 +356,8 @@ bool QueuePair::reaches_what_goes(const Send& request) {
 void QueuePair::fail(End end) {
   fault_ = std::move(end.why);
   if (end.to_say != kSayNothing) say({.kind = Said::bye, .key = end.to_say});
-  abandon();
-  silent_.clear();  // the provider may still give their operations back
+  close(ends_.data);  // the provider touches no memory of the requests any more
+  silent_.clear();    // the provider may still give their operations back
   for (std::uint64_t number = sends_done_; number < sends_posted_; ++number) {
     flush_send(number, end.send);
     end.send = Status::wr_flush_err;
@@ -367,16 +367,6 @@ void QueuePair::fail(End end) {
     end.receive = Status::wr_flush_err;
   }
   told_.clear();
-}
-
-// The provider touches no memory of the requests any more.
-void QueuePair::abandon() {
-  if (!context_.provider().closes_alone()) {
-    // What is under way to a peer that is gone has no way to come back.
-    queue_.cancel(*this, ends_.data.endpoint.get());
-    return;
-  }
-  close(ends_.data);
 }
 
 void QueuePair::flush_send(std::uint64_t number, Status status) {

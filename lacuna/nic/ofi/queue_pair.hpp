@@ -149,7 +149,6 @@ class QueuePair final : public nic::QueuePair {
   void linger();
   void lost();
   void fail(End end);
-  void abandon();
   void close(Endpoint& endpoint);
   [[nodiscard]] bool reaches_what_goes(const Send& request);
   void flush_send(std::uint64_t number, Status status);
