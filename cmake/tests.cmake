@@ -154,13 +154,15 @@ foreach(folder nic method protocol)
   add_share(${folder}.on_fake_mlx5 ${folder} 98 LACUNA_TEST_NIC=fake "--gtest_filter=*wire*TwoThreads*:*TwoThreads*wire*")
 endforeach()
 
-# The same tests on NIC ofi, over libfabric's provider tcp: as it is, and as strict as providers may be, where each
-# request waits for the one before; and on the providers whose endpoints have no connection.
+# The same tests on NIC ofi, over libfabric's provider tcp: as it is; as strict as providers may be, where each request
+# waits for the one before; with a thread that answers peers; and on the providers whose endpoints have no connection.
 # ThreadSanitizer does not see how libfabric, which is not compiled with it, keeps its threads apart.
 set(on_wire "--gtest_filter=*wire*TwoProcesses*:*wire*TwoThreads*:*TwoProcesses*wire*:*TwoThreads*wire*")
 if(NOT LACUNA_SANITIZE STREQUAL "thread")
   add_share(nic.on_ofi_tcp nic 98 LACUNA_TEST_NIC=ofi:tcp ${on_wire})
   add_share(nic.on_ofi_narrow nic 98 LACUNA_TEST_NIC=narrow ${on_wire})
+  add_share(nic.on_ofi_attended nic 98 LACUNA_TEST_NIC=attended ${on_wire})
+  add_share(protocol.on_ofi_attended protocol 98 LACUNA_TEST_NIC=attended "--gtest_filter=*RgetOnPath*")
 endif()
 if(LACUNA_SANITIZE STREQUAL "none")
   add_share(nic.on_ofi_rxm nic 98 "LACUNA_TEST_NIC=ofi:tcp\\;ofi_rxm" "--gtest_filter=*wire*TwoProcesses*:*TwoProcesses*wire*")

@@ -168,7 +168,8 @@ struct Profile {
 };
 
 /// Prices that are sensible where nothing was measured. `message_us`: as for Profile::of(); 0 where nobody knows.
-[[nodiscard]] const method::Prices& usual_prices(nic::Path path, double message_us = 0);
+/// `mover`: who carries what goes by path wire, a device or the CPUs of both ends.
+[[nodiscard]] const method::Prices& usual_prices(nic::Path path, double message_us = 0, nic::Mover mover = nic::Mover::device);
 /// A profile of a NIC that nobody has measured.
 [[nodiscard]] Profile usual_profile(const std::string& nic);
 /// The machine that this runs on, in a few words: a profile from another one is no good here.

@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "lacuna/guide/guide.hpp"
-#include "lacuna/guide/usual_network.hpp"
 
 namespace lacuna::guide {
 namespace {
@@ -22,8 +21,7 @@ PeerClass::PeerClass(nic::Limits limits, Profile profile, double message_us, std
   const double usual_us = message_us > 0 || measured == nullptr ? message_us : measured->message_us;
   for (const nic::PathInfo& info : limits_.paths) {
     const Profile::Path* path = measured != nullptr ? measured->path(info.path) : nullptr;
-    const bool carried = info.path == nic::Path::wire && info.mover == nic::Mover::both;
-    const method::Prices& usual = carried ? usual::kNetwork : usual_prices(info.path, usual_us);
+    const method::Prices& usual = usual_prices(info.path, usual_us, info.mover);
     if (path == nullptr) routes_.push_back({info, usual, usual, {}});
     if (path == nullptr) continue;
     routes_.push_back({info, path->prices, usual, path->biases});

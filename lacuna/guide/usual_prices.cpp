@@ -1,10 +1,10 @@
 // Prices for NICs that nobody has measured: where a fit begins, and what holds until there is one.
 //
 // Fitted to random pairs and rounded: two vCPUs of an AMD EPYC of 2022, wherever the hypervisor puts them: two threads
-// of one core (a message of 16 KiB takes 1.4 us, 158 pairs), near (2.7 us, 1246) and far apart (9 us, 596); and the
-// simulated ConnectX-5 of the paper. Cold lines and bindings are estimates. What no cost item reads stands at a
-// sensible value: lines between caches of path slots, whose lines always change caches, so that its bytes contain them,
-// and of path wire.
+// of one core (a message of 16 KiB takes 1.4 us, 158 pairs), near (2.7 us, 1246) and far apart (9 us, 596); the
+// simulated ConnectX-5 of the paper; and a network that CPUs carry: libfabric 1.17, provider tcp, between two network
+// namespaces. Cold lines and bindings are estimates. What no cost item reads stands at a sensible value: lines between
+// caches of path slots, whose lines always change caches, so that its bytes contain them, and of path wire.
 #include "lacuna/guide/guide.hpp"
 
 namespace lacuna::guide {
@@ -53,10 +53,14 @@ constexpr Prices kWire{1.32e+03, 46.5,  60,       3.96,     0.571, 125,  3.08e+0
                        1.97,     7.31,  23.6,     0.161,    0.1,   0.1,  0.1,      1,      3.19e+03, 800,      3.2e+03,
                        275,      100,   2.21e+03, 2.15e+03, 65.8,  13.5, 13.6,     0.0785, 0.154,    0.0717,   0.16,
                        0.0727,   0.164, 15,       1.5e+03,  10,    1,    1,        50,     1.14e+05, 1.79e+07, 5.24e+05};
+constexpr Prices kCarriedWire{118,      189,    4.92e+03, 4.27,     0.58,     629,   1.35e+03, 187,    249,      998,      49.7,
+                              1.97,     7.31,   13,       0.0113,   0.171,    0.481, 0.0112,   1,      3.08e+04, 1.64e+04, 1.12e+04,
+                              1.22e+04, 380,    1.49e+04, 1.52e+04, 2.08e+03, 0.561, 0.508,    0.0606, 0.15,     0.00566,  0.0106,
+                              0.0196,   0.0264, 4.29,     1.5e+03,  10,       1,     1,        50,     7.84e+03, 2.09e+05, 5.24e+05};
 
 }  // namespace
 
-const Prices& usual_prices(nic::Path path, double message_us) {
+const Prices& usual_prices(nic::Path path, double message_us, nic::Mover mover) {
   const bool known = message_us > 0;
   const bool shared = known && message_us < kNearFrom;
   const bool near = known && message_us < kFarFrom && !shared;
@@ -66,7 +70,7 @@ const Prices& usual_prices(nic::Path path, double message_us) {
     case nic::Path::kernel: return shared ? kKernelShared : near ? kKernelNear : kKernelFar;
     case nic::Path::wire: break;
   }
-  return kWire;
+  return mover == nic::Mover::both ? kCarriedWire : kWire;
 }
 
 }  // namespace lacuna::guide

@@ -131,5 +131,15 @@ TEST(ProfileClass, OfNoneIsUsual) {
   EXPECT_EQ(guide.add(mock_nic({kKernel}), profile(), 3).routes()[0].prices, guide::usual_prices(nic::Path::kernel, 3));
 }
 
+// A wire that CPUs carry bytes over, as libfabric's providers in software do, has prices of its own.
+TEST(UsualPrices, OfAWireAreThoseOfWhoCarries) {
+  guide::Guide guide;
+  nic::PathInfo carried = kWire;
+  carried.mover = nic::Mover::both;
+  EXPECT_EQ(guide.add(mock_nic({kWire}), {}).routes()[0].prices, guide::usual_prices(nic::Path::wire));
+  EXPECT_EQ(guide.add(mock_nic({carried}), {}).routes()[0].prices, guide::usual_prices(nic::Path::wire, 0, nic::Mover::both));
+  EXPECT_NE(guide::usual_prices(nic::Path::wire), guide::usual_prices(nic::Path::wire, 0, nic::Mover::both));
+}
+
 }  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

@@ -209,7 +209,7 @@ TEST(InterposedFailures, OfTheFirstWordsLeaveNothingBehind) {
     const int n = std::string(call) == "Irecv" ? 3 : 1;  // ranks meet by two, first of all
     const std::vector<Fault> faults{{.call = call, .n = n, .rank = 0}, {.call = call, .n = n, .rank = 1}};
     const Outcome outcome = run_preloaded(
-        {.nodes = 2, .devices = true},
+        {.nodes = 2, .nic = "fake"},
         [&](const Host& mpi, int rank) {
           Datatype type = long_one(mpi);
           std::vector<int> memory(1 << 19, rank);
@@ -262,7 +262,7 @@ TEST(InterposedFailures, OfDevicesThatAreToConnect) {
       EXPECT_EQ(calls_of("Test"), std::string_view(call) == "Test" ? n : 0);
       one_message(mpi, rank);
     };
-    const Outcome outcome = run_preloaded({.forgives = true, .nodes = 2, .devices = true}, program, both);
+    const Outcome outcome = run_preloaded({.forgives = true, .nodes = 2, .nic = "fake"}, program, both);
     for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
   }
 }

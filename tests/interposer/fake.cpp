@@ -235,7 +235,7 @@ Outcome run_preloaded(const Options& options, const Program& program, const std:
   // no way of a test may depend on what this machine's MPIs were measured to take
   setenv("LACUNA_MPI_OFFER", "8192", 0);
   setenv("LACUNA_MPI_PROFILE", options.profile.c_str(), 1);
-  setenv("LACUNA_MPI_NIC", options.devices ? "verbs" : "", 1);  // by its name, or one in software is not taken
+  setenv("LACUNA_MPI_NIC", options.nic.c_str(), 1);  // by its name, or one in software is not taken
   return run(options, program, faults, table);
 }
 
@@ -258,8 +258,9 @@ std::array<std::uint64_t, 2> node() {
   return {1, static_cast<std::uint64_t>(test::fake::me->number * options.nodes / options.ranks)};
 }
 
-base::Result<std::unique_ptr<nic::Context>> open_device(const std::string& /*name*/) {
-  if (test::fake::me->world->options.devices) return test::mlx5::open();
+base::Result<std::unique_ptr<nic::Context>> open_device(const std::string& name) {
+  if (name == "fake") return test::mlx5::open();
+  if (name == test::fake::me->world->options.nic) return nic::open(name, {.attended = true});
   return base::fail(base::Code::unsupported, "this machine has no device");
 }
 

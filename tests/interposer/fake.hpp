@@ -63,7 +63,8 @@ struct Options {
   int decode_at = 1;
   std::string profile = "/nonexistent";  ///< LACUNA_MPI_PROFILE
   int nodes = 1;                         ///< machines that the ranks are on, as many consecutive ones on each
-  bool devices = false;                  ///< each machine has one, by which others read its memory (tests/support/mlx5)
+  /// Of each machine, by which others read its memory: "fake" (tests/support/mlx5), or as nic::open() calls it
+  std::string nic;
   /// Of the last rank, in MPI_Init, from its first word to the others on: allocations of the interposer until all
   /// fail; -1: none does
   long scarce_after = -1;

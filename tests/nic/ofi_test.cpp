@@ -41,6 +41,19 @@ TEST(Ofi, NamesItsProviderAndSaysWhatItLacks) {
   EXPECT_FALSE(context->create_window());
 }
 
+// A thread answers peers where a provider can wake one; where it cannot, the path says so.
+TEST(Ofi, SaysWhetherAThreadAnswers) {
+  LACUNA_NEEDS_TCP();
+  const nic::OpenOptions attended{.attended = true};
+  const auto tcp = nic::open("ofi:tcp", attended).value();
+  EXPECT_TRUE(tcp->limits().paths.front().passive_target);
+  EXPECT_TRUE(tcp->limits().paths.front().note.contains("a thread of this process answers")) << tcp->limits().paths.front().note;
+  const auto rxm = nic::open("ofi:tcp;ofi_rxm", attended);
+  if (!rxm) GTEST_SKIP() << rxm.error().text();
+  EXPECT_FALSE((*rxm)->limits().paths.front().passive_target);
+  EXPECT_TRUE((*rxm)->limits().paths.front().note.contains("no file")) << (*rxm)->limits().paths.front().note;
+}
+
 // What `lacuna info` shows.
 TEST(Ofi, DescribesItsProviders) {
   const nic::Providers providers = nic::describe_providers();

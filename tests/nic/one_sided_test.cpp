@@ -244,6 +244,33 @@ std::string passive_target(nic::Path path, int rank, nic::Bootstrap& bootstrap) 
   return serve(rig, 4088);
 }
 
+// One region of each end, by way of two connections: a provider may give a region another key on each.
+std::string two_connections(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
+  Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, path, 4096));
+  const auto second = LACUNA_END_TRY(rig.context->connect(bootstrap, *rig.queue, {path, 16, 16}));
+  const Address peer = LACUNA_END_TRY(swap(bootstrap, Address{rig.region.addr(), rig.region.rkey()}));
+  std::fill_n(rig.buffer.data(), 4096, static_cast<std::byte>(rank + 1));
+  LACUNA_END_TRY(barrier(bootstrap));
+  if (rank == 0) {
+    std::uint64_t at = 100;
+    for (nic::QueuePair* pair : {rig.qp.get(), second.get(), rig.qp.get()}) {
+      for (const Opcode opcode : {Opcode::read, Opcode::write}) {
+        const nic::Sge sge = rig.sge(at, 100);
+        LACUNA_END_TRY(pair->post_send({.opcode = opcode, .sg_list = {&sge, 1}, .remote_addr = peer.addr + at, .rkey = peer.key}));
+        LACUNA_END_EXPECT(LACUNA_END_TRY(rig.next()).status == Status::success);
+        at += 100;
+      }
+    }
+    for (std::size_t i = 0; i < 4088; ++i)
+      LACUNA_END_EXPECT(rig.buffer.data()[i] == std::byte{i >= 100 && i < 700 && i / 100 % 2 == 1 ? std::uint8_t{2} : std::uint8_t{1}});
+    return release(rig, peer, 4088);
+  }
+  if (std::string wrong = serve(rig, 4088); !wrong.empty()) return wrong;
+  for (std::size_t i = 0; i < 4088; ++i)
+    LACUNA_END_EXPECT(rig.buffer.data()[i] == std::byte{i >= 100 && i < 700 && i / 100 % 2 == 0 ? std::uint8_t{1} : std::uint8_t{2}});
+  return {};
+}
+
 // The kernel stops where memory ends, after it has moved what came before: a partial return, then an error.
 std::string hole(int rank, nic::Bootstrap& bootstrap) {
   Rig rig = LACUNA_END_TRY(Rig::make(bootstrap, nic::Path::kernel, kBytes));
@@ -276,6 +303,7 @@ LACUNA_ON_EVERY_PATH(OneSided, chains)
 LACUNA_ON_EVERY_PATH(OneSided, silent_requests_fill_the_queue)
 LACUNA_ON_EVERY_PATH_BY_LISTS(OneSided, inline_data, 2)
 LACUNA_ON_EVERY_PATH(OneSided, passive_target)
+LACUNA_ON_EVERY_PATH(OneSided, two_connections)
 INSTANTIATE_TEST_SUITE_P(Nic, OneSided, testing::ValuesIn(tested_paths()), path_test_name);
 
 }  // namespace LACUNA_TEST_FILE

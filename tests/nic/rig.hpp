@@ -17,15 +17,19 @@ namespace lacuna::test {
 inline constexpr std::int64_t kSecond = 1'000'000'000;
 /// The NIC that is tested: "local", or what LACUNA_TEST_NIC names: "fake" is NIC verbs on the fake of an mlx5 device,
 /// of whose tests those of two threads can be run, and "pins" the same with pages that are really pinned; "narrow" is
-/// NIC ofi on provider tcp, as strict as providers may be; `make test-rdma` runs those of two processes with the device
-/// of its machine.
+/// NIC ofi on provider tcp, as strict as providers may be, and "attended" the same provider with a thread that answers
+/// peers; `make test-rdma` runs those of two processes with the device of its machine.
 inline std::string tested_nic() {
   const char* named = std::getenv("LACUNA_TEST_NIC");
   return named == nullptr ? "local" : named;
 }
-inline bool tests_ofi() { return tested_nic().starts_with("ofi") || tested_nic() == "narrow"; }
-inline base::Result<std::unique_ptr<nic::Context>> open_tested(const nic::OpenOptions& options = {}) {
+inline bool tests_ofi() { return tested_nic().starts_with("ofi") || tested_nic() == "narrow" || tested_nic() == "attended"; }
+inline base::Result<std::unique_ptr<nic::Context>> open_tested(nic::OpenOptions options = {}) {
   if (tested_nic() == "narrow") return ofi::open_narrow(options);
+  if (tested_nic() == "attended") {
+    options.attended = true;
+    return nic::open("ofi:tcp", options);
+  }
   if (tested_nic() == "pins") LACUNA_TRY(mlx5::pin_pages());
   return tested_nic() == "fake" || tested_nic() == "pins" ? mlx5::open(options) : nic::open(tested_nic(), options);
 }

@@ -18,6 +18,6 @@ std::array<std::uint64_t, 2> node() {
   return {digest_of(boot), digest_of(fmt::format("{} {} {}", space.st_dev, space.st_ino, geteuid()))};
 }
 
-base::Result<std::unique_ptr<nic::Context>> open_device(const std::string& name) { return nic::open(name); }
+base::Result<std::unique_ptr<nic::Context>> open_device(const std::string& name) { return nic::open(name, {.attended = true}); }
 
 }  // namespace lacuna::mpi

@@ -21,8 +21,8 @@ class Rdma {
   /// Of so many ranks of the world.
   explicit Rdma(std::size_t ranks) : peers_(ranks, -1), have_(ranks) {}
   /// All ranks of the world at once; `world` is the same communicator, of ours alone. Throws nothing. False: no rank of
-  /// another node is reached by a device. LACUNA_MPI_NIC names it, or says "off"; else it is the first that is not
-  /// emulated. `unsent` has to stay until the host's MPI_Finalize.
+  /// another node is reached by a device. LACUNA_MPI_NIC names it, or says "off"; else it is the first of NIC
+  /// verbs that is not emulated. `unsent` has to stay until the host's MPI_Finalize.
   using Unsent = std::vector<std::vector<std::byte>>;
   bool connect(Comm world, int own_rank, const std::vector<RankPlace>& places, Unsent& unsent);
 

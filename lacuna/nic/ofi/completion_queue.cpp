@@ -19,7 +19,11 @@ CompletionQueue::CompletionQueue(Context& context, Owned<fid_cq> queue, int file
   context_.enroll(*this);
 }
 
-CompletionQueue::~CompletionQueue() { context_.withdraw(*this); }
+CompletionQueue::~CompletionQueue() {
+  const auto lock = context_.used();
+  context_.withdraw(*this);
+  queue_.reset();
+}
 
 void CompletionQueue::withdraw(QueuePair& pair) {
   std::erase(pairs_, &pair);
@@ -42,12 +46,6 @@ Operation* CompletionQueue::take(QueuePair& owner, Operation::Kind kind, std::ui
 void CompletionQueue::give_back(Operation* operation) {
   operation->owner = nullptr;
   free_.push_back(operation);
-}
-
-void CompletionQueue::cancel(const QueuePair& pair, fid_ep* endpoint) {
-  for (Operation& operation : operations_) {
-    if (operation.owner == &pair && operation.kind == Operation::Kind::receive) fi_cancel(&endpoint->fid, &operation.provider);
-  }
 }
 
 void CompletionQueue::dispatch(void* context, const Outcome& outcome) {

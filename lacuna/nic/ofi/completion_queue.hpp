@@ -51,8 +51,6 @@ class CompletionQueue final : public nic::CompletionQueue {
   void withdraw(QueuePair& pair);
   [[nodiscard]] Operation* take(QueuePair& owner, Operation::Kind kind, std::uint64_t number);
   void give_back(Operation* operation);
-  /// Takes back the receives that a queue pair has posted on an endpoint.
-  void cancel(const QueuePair& pair, fid_ep* endpoint);
 
   /// Takes libfabric's completions out, and drives the queue pairs.
   void progress();

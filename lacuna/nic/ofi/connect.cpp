@@ -132,7 +132,7 @@ Result<void> Meeting::make(Endpoint& endpoint, fi_info& info) {
   if (const int error = fi_ep_bind(made, &pair_.queue().get()->fid, FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION); error != 0)
     return failed("fi_ep_bind", error);
   if (const int error = fi_enable(made); error != 0) return failed("fi_enable", error);
-  if (&endpoint == &ends_.talk) LACUNA_TRY(pair_.control().open(endpoint, provider_.library()));
+  if (&endpoint == &ends_.talk) LACUNA_TRY(pair_.control().open(endpoint));
   return {};
 }
 
@@ -247,6 +247,23 @@ Result<void> greet(QueuePair& pair) {
   return {};
 }
 
+// While this end waits for what the peer says, others are answered.
+class Unlocking final : public Bootstrap {
+ public:
+  Unlocking(Bootstrap& real, std::unique_lock<std::recursive_mutex>& lock) : real_(real), lock_(lock) {}
+  Result<Hello> exchange(const Hello& mine, std::int64_t timeout_ns) override {
+    if (!lock_) return real_.exchange(mine, timeout_ns);
+    lock_.unlock();
+    Result<Hello> theirs = real_.exchange(mine, timeout_ns);
+    lock_.lock();
+    return theirs;
+  }
+
+ private:
+  Bootstrap& real_;
+  std::unique_lock<std::recursive_mutex>& lock_;
+};
+
 Introduction introduce(const Provider& provider, const Limits& limits) {
   Introduction mine;
   mine.kind = static_cast<std::uint32_t>(provider.info().ep_attr->type);
@@ -260,11 +277,12 @@ Introduction introduce(const Provider& provider, const Limits& limits) {
 
 }  // namespace
 
-Result<std::unique_ptr<nic::QueuePair>> Context::connect(Bootstrap& bootstrap, nic::CompletionQueue& queue,
-                                                         const QueuePairOptions& options) {
+Result<std::unique_ptr<nic::QueuePair>> Context::connect(Bootstrap& outside, nic::CompletionQueue& queue, const QueuePairOptions& options) {
   const PathInfo* path = limits_.path(options.path);
   if (path == nullptr) return base::fail(base::Code::unsupported, fmt::format("NIC {} has no path {}", name_, path_name(options.path)));
   LACUNA_TRY(check_depths(options, limits_, name_));
+  auto lock = used();
+  Unlocking bootstrap(outside, lock);
   auto pair = std::make_unique<QueuePair>(*this, static_cast<CompletionQueue&>(queue), options);
   Meeting meeting(*provider_, *pair);
   Introduction mine = introduce(*provider_, limits_);

@@ -1,8 +1,12 @@
 // One process's end of a provider.
 #pragma once
 
+#include <mutex>
 #include <vector>
 
+#include <poll.h>
+
+#include "lacuna/nic/ofi/attendant.hpp"
 #include "lacuna/nic/ofi/completion_queue.hpp"
 #include "lacuna/nic/ofi/regions.hpp"
 #include "lacuna/nic/ofi/said.hpp"
@@ -27,15 +31,26 @@ class Context final : public RealContext {
   Result<void> wait(std::int64_t deadline) override;
 
   // For queues and queue pairs.
+  /// What the program calls holds this; other than for a thread that answers peers it locks nothing.
+  [[nodiscard]] std::unique_lock<std::recursive_mutex> used() const {
+    return attendant_ == nullptr ? std::unique_lock<std::recursive_mutex>() : attendant_->used();
+  }
   [[nodiscard]] const Provider& provider() const { return *provider_; }
-  [[nodiscard]] const Regions& regions() const { return regions_; }
-  /// What a peer that asks for a key is told.
-  [[nodiscard]] Said describe(std::uint32_t key) const;
-  void enroll(CompletionQueue& queue) { queues_.push_back(&queue); }
-  void withdraw(CompletionQueue& queue) { std::erase(queues_, &queue); }
+  [[nodiscard]] Regions& regions() { return regions_; }
+  /// What a peer that asks for a key is told, which will use it by way of this end's endpoint.
+  [[nodiscard]] Said describe(std::uint32_t key, fid_ep& endpoint);
+  void enroll(CompletionQueue& queue);
+  void withdraw(CompletionQueue& queue);
   void enroll(QueuePair& pair) { pairs_.push_back(&pair); }
   void withdraw(QueuePair& pair) { std::erase(pairs_, &pair); }
   std::uint32_t next_number() { return ++numbers_; }
+
+  // For the thread that answers peers, which holds its own lock.
+  void answer() {
+    for (CompletionQueue* queue : queues_) queue->progress();
+  }
+  /// The files that are readable once there may be something in a queue. False: there may be already.
+  bool watch(std::vector<pollfd>& files) const;
 
  protected:
   void free(std::span<std::byte> bytes) override { unmap_pages(bytes); }
@@ -44,6 +59,7 @@ class Context final : public RealContext {
   void destroy_indirect_key(std::uint32_t /*key*/) override {}
 
  private:
+  Result<void> attend();
   void sleep(std::int64_t until);
   void look(std::int64_t time);
 
@@ -56,6 +72,7 @@ class Context final : public RealContext {
   std::uint32_t numbers_ = 0;
   std::int64_t next_look_ = 0;
   std::uint64_t polls_ = 0;
+  std::unique_ptr<Attendant> attendant_;  // first of all to go
 };
 
 }  // namespace lacuna::nic::ofi

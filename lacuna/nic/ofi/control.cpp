@@ -16,17 +16,22 @@ constexpr std::size_t kMostWaiting = 4096;  // more than an honest peer's reques
 Result<std::unique_ptr<Control>> Control::create(Context& context, QueuePair& owner, CompletionQueue& queue) {
   RegisteredBuffer memory =
       LACUNA_TRY(RegisteredBuffer::create(context, 2 * kSlots * sizeof(Said), {.remote_write = false, .remote_read = false}));
-  void* desc = fi_mr_desc(context.regions().find(memory.region.lkey())->memory.get());
-  return std::make_unique<Control>(owner, queue, std::move(memory), desc);
+  return std::make_unique<Control>(context, owner, queue, std::move(memory));
 }
 
-Control::Control(QueuePair& owner, CompletionQueue& queue, RegisteredBuffer memory, void* desc)
-    : owner_(owner), queue_(queue), memory_(std::move(memory)), desc_(desc) {
+Control::Control(Context& context, QueuePair& owner, CompletionQueue& queue, RegisteredBuffer memory)
+    : context_(context), owner_(owner), queue_(queue), memory_(std::move(memory)) {
   for (std::uint64_t slot = 0; slot < kSlots; ++slot) free_.push_back(slot);
 }
 
-Result<void> Control::open(Endpoint& endpoint, const Library& library) {
+Result<void> Control::open(Endpoint& endpoint) {
   endpoint_ = &endpoint;
+  const Library& library = context_.provider().library();
+  Pieces pieces;
+  const Sge all = memory_.sge(0, static_cast<std::int64_t>(memory_.buffer.size()));
+  if (!context_.regions().resolve({&all, 1}, true, *endpoint.endpoint, pieces))
+    return std::unexpected(failure(library, "registering memory of the control endpoint", -FI_ENOMEM));
+  desc_ = pieces.desc.front();
   for (std::uint64_t slot = kSlots; slot < 2 * kSlots; ++slot) {
     if (!post_receive(slot)) return std::unexpected(failure(library, "posting a receive of the control endpoint", -FI_EAGAIN));
   }

@@ -22,10 +22,10 @@ class Control {
  public:
   /// Errors: out_of_memory, limit, io: those of registering its memory.
   static Result<std::unique_ptr<Control>> create(Context& context, QueuePair& owner, CompletionQueue& queue);
-  Control(QueuePair& owner, CompletionQueue& queue, RegisteredBuffer memory, void* desc);
+  Control(Context& context, QueuePair& owner, CompletionQueue& queue, RegisteredBuffer memory);
 
   /// Before the endpoint connects: posts the receives. Errors: io.
-  Result<void> open(Endpoint& endpoint, const Library& library);
+  Result<void> open(Endpoint& endpoint);
   /// Errors: limit: the peer asks and does not listen.
   Result<void> say(const Said& message);
   /// Nothing that was said is under way.
@@ -46,10 +46,11 @@ class Control {
   bool post_receive(std::uint64_t slot);
   bool post_send(std::uint64_t slot);
 
+  Context& context_;
   QueuePair& owner_;
   CompletionQueue& queue_;
   RegisteredBuffer memory_;
-  void* desc_;
+  void* desc_ = nullptr;
   Endpoint* endpoint_ = nullptr;
   std::int64_t refused_since_ = 0;
   std::deque<Said> waiting_;

@@ -6,6 +6,7 @@
 //   context.hpp     memory, completion queues, waiting
 //   queue_pair.hpp  requests into operations of a data endpoint; control.hpp what the two ends say on another one
 //   connect.cpp     connects both endpoints
+//   attendant.hpp   a thread that answers peers while the program is elsewhere, where that is asked for
 //   info.cpp        what the providers are, for people
 //
 //   post_chain ─▶ ring of requests ─▶ fi_sendmsg, fi_writemsg, fi_readmsg, as keys, receives and the provider allow

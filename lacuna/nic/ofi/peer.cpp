@@ -60,7 +60,7 @@ void QueuePair::length(const Said& message) {
 
 void QueuePair::tell(std::uint32_t key) {
   if (fault_) return;
-  const Said told = context_.describe(key);
+  const Said told = context_.describe(key, *ends_.data.endpoint);
   if (told.bytes > 0) told_.insert(key);
   say(told);
 }

@@ -31,7 +31,7 @@ Info hints(const Library& library, std::string_view name, fi_ep_type type, bool 
   wanted->caps = FI_MSG | FI_RMA;
   wanted->mode = FI_CONTEXT | FI_CONTEXT2;
   wanted->ep_attr->type = type;
-  wanted->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+  wanted->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
   wanted->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
   wanted->domain_attr->threading = FI_THREAD_DOMAIN;
   wanted->domain_attr->resource_mgmt = FI_RM_ENABLED;

@@ -29,11 +29,11 @@ class Provider {
   /// Whether a message and a write become visible in the order in which they were posted, so that several may be under
   /// way; else one is at a time.
   [[nodiscard]] bool ordered() const { return ordered_; }
-  /// Whether one of several endpoints may be closed while others are in use: rxm of libfabric 1.17 ends in a
-  /// segmentation fault at the next look into the completion queue.
-  [[nodiscard]] bool closes_alone() const { return !name_.ends_with("ofi_rxm"); }
+  /// Whether a completion queue may have a file to sleep on. With one rxm of libfabric 1.17 ends in a segmentation
+  /// fault at the next fi_trywait(), once an endpoint was closed (tests/support/ofi/faults/closed_endpoint.c).
+  [[nodiscard]] bool wakes() const { return !name_.ends_with("ofi_rxm"); }
   /// What may not be asked of a message without bytes. Provider shm of libfabric 1.17 never answers whether such a one
-  /// was delivered where it cannot use CMA, and holds back all behind it (docs/notes/ofi.md).
+  /// was delivered where it cannot use CMA, and holds back all behind it (tests/support/ofi/faults/empty_message.c).
   [[nodiscard]] std::uint64_t unanswered_when_empty() const { return name_ == "shm" ? FI_DELIVERY_COMPLETE : 0; }
   /// Whether a completion has room for an immediate and the length of its write; else the length is said apart.
   [[nodiscard]] bool tells_lengths() const { return info_->domain_attr->cq_data_size >= sizeof(std::uint64_t); }

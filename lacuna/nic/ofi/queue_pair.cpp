@@ -57,19 +57,26 @@ QueuePair::QueuePair(Context& context, CompletionQueue& queue, const QueuePairOp
       number_(context.next_number()),
       sends_(static_cast<std::size_t>(options.max_send_wr)),
       receives_(static_cast<std::size_t>(options.max_recv_wr)) {
+  const auto lock = context_.used();
   queue_.enroll(*this);
   context_.enroll(*this);
 }
 
 QueuePair::~QueuePair() {
+  const auto lock = context_.used();
   linger();
   if (opened_ && !fault_) say({.kind = Said::bye, .key = Said::kClosed});
   // A provider may keep what was said until then.
   if (ends_.talk.endpoint && context_.provider().connected()) fi_shutdown(ends_.talk.endpoint.get(), 0);
   context_.withdraw(*this);
-  ends_.data.endpoint.reset();
-  ends_.talk.endpoint.reset();
+  close(ends_.data);
+  close(ends_.talk);
   queue_.withdraw(*this);
+}
+
+void QueuePair::close(Endpoint& endpoint) {
+  context_.regions().release(endpoint.endpoint.get());
+  endpoint.endpoint.reset();
 }
 
 // What was posted arrives, as it would from a device that has it already: a second at most.
@@ -94,7 +101,7 @@ void QueuePair::open(Limits limits) {
   limits_ = std::move(limits);
   opened_ = true;
   Said greeting{};
-  if (usage_) greeting = context_.describe(usage_->key());
+  if (usage_) greeting = context_.describe(usage_->key(), *ends_.data.endpoint);
   greeting.kind = usage_ ? Said::word : Said::beat;
   say(greeting);
 }
@@ -107,6 +114,7 @@ Result<void> QueuePair::post_chain(std::span<const SendRequest> chain) {
       return base::fail(base::Code::unsupported, limits_.indirect.refusal());
     LACUNA_TRY(check_send(request, limits_, 0));
   }
+  const auto lock = context_.used();
   LACUNA_TRY(check_room(sends_posted_ - sends_retired_, chain.size(), options_.max_send_wr, "send"));
   context_.busy();
   for (const SendRequest& request : chain) {
@@ -140,6 +148,7 @@ Result<void> QueuePair::post_chain(std::span<const SendRequest> chain) {
 
 Result<void> QueuePair::post_recv(const RecvRequest& request) {
   LACUNA_TRY(check_list(request.sg_list, limits_.max_sge, limits_));
+  const auto lock = context_.used();
   LACUNA_TRY(check_room(receives_posted_ - receives_done_, 1, options_.max_recv_wr, "receive"));
   context_.busy();
   Receive& own = receive_at(receives_posted_);
@@ -157,6 +166,11 @@ Result<void> QueuePair::post_recv(const RecvRequest& request) {
 }
 
 // --- completions -----------------------------------------------------------------------------------------------------
+
+const base::Error* QueuePair::fault() const {
+  const auto lock = context_.used();
+  return fault_ ? &*fault_ : nullptr;
+}
 
 void QueuePair::take(Operation::Kind kind, std::uint64_t number, const Outcome& outcome) {
   switch (kind) {
@@ -342,8 +356,8 @@ bool QueuePair::reaches_what_goes(const Send& request) {
 void QueuePair::fail(End end) {
   fault_ = std::move(end.why);
   if (end.to_say != kSayNothing) say({.kind = Said::bye, .key = end.to_say});
-  abandon();
-  silent_.clear();  // the provider may still give their operations back
+  close(ends_.data);  // the provider touches no memory of the requests any more
+  silent_.clear();    // the provider may still give their operations back
   for (std::uint64_t number = sends_done_; number < sends_posted_; ++number) {
     flush_send(number, end.send);
     end.send = Status::wr_flush_err;
@@ -353,16 +367,6 @@ void QueuePair::fail(End end) {
     end.receive = Status::wr_flush_err;
   }
   told_.clear();
-}
-
-// The provider touches no memory of the requests any more.
-void QueuePair::abandon() {
-  if (!context_.provider().closes_alone()) {
-    // What is under way to a peer that is gone has no way to come back.
-    queue_.cancel(*this, ends_.data.endpoint.get());
-    return;
-  }
-  ends_.data.endpoint.reset();
 }
 
 void QueuePair::flush_send(std::uint64_t number, Status status) {

@@ -32,7 +32,7 @@ class QueuePair final : public nic::QueuePair {
   [[nodiscard]] const Limits& limits() const override { return limits_; }
   Result<void> post_chain(std::span<const SendRequest> chain) override;
   Result<void> post_recv(const RecvRequest& request) override;
-  [[nodiscard]] const base::Error* fault() const override { return fault_ ? &*fault_ : nullptr; }
+  [[nodiscard]] const base::Error* fault() const override;
 
   // For connect.cpp.
   struct Ends {
@@ -149,7 +149,7 @@ class QueuePair final : public nic::QueuePair {
   void linger();
   void lost();
   void fail(End end);
-  void abandon();
+  void close(Endpoint& endpoint);
   [[nodiscard]] bool reaches_what_goes(const Send& request);
   void flush_send(std::uint64_t number, Status status);
   void flush_receive(std::uint64_t number, Status status);

@@ -29,7 +29,7 @@ void QueuePair::start_receives() {
   for (; receives_started_ < receives_posted_; ++receives_started_) {
     Receive& request = receive_at(receives_started_);
     Pieces pieces;
-    request.spoiled = !context_.regions().resolve(request.list, true, pieces);
+    request.spoiled = !context_.regions().resolve(request.list, true, *ends_.data.endpoint, pieces);
     request.takes = request.spoiled ? 0 : pieces.bytes;
     if (request.spoiled) pieces.count = 0;  // a message without bytes needs no memory
     Operation* operation = queue_.take(*this, Operation::Kind::receive, receives_started_);
@@ -114,7 +114,7 @@ bool QueuePair::find_memory(Send& request, Pieces& pieces, RemoteRegion*& region
     pieces.desc[0] = nullptr;
     pieces.count = request.bytes.empty() ? 0 : 1;
     pieces.bytes = request.bytes.size();
-  } else if (!context_.regions().resolve(request.list, request.opcode == Opcode::read, pieces)) {
+  } else if (!context_.regions().resolve(request.list, request.opcode == Opcode::read, *ends_.data.endpoint, pieces)) {
     refuse(request, Status::loc_prot_err);
     return false;
   }
@@ -156,7 +156,7 @@ bool QueuePair::posted(Send& request, std::uint64_t number, long returned, Opera
 bool QueuePair::set_word(Usage& usage, bool set) {
   Pieces pieces;
   const Sge value = usage.value(set);
-  if (!usage.known() || !context_.regions().resolve({&value, 1}, false, pieces)) return false;
+  if (!usage.known() || !context_.regions().resolve({&value, 1}, false, *ends_.data.endpoint, pieces)) return false;
   const fi_rma_iov target{usage.peer().target, value.length, usage.peer().provider_key};
   Operation* operation = queue_.take(*this, Operation::Kind::word, sends_started_);
   const fi_msg_rma message{pieces.iov.data(), pieces.desc.data(), 1, ends_.data.peer, &target, 1, &operation->provider, 0};

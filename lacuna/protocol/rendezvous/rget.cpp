@@ -52,8 +52,9 @@ Result<std::unique_ptr<Rget>> Rget::create(std::unique_ptr<nic::Context> context
   const nic::Limits& limits = context->limits();
   const nic::PathInfo* const info = limits.path(path);
   if (info == nullptr || !info->available || !info->passive_target)
-    return base::fail(base::Code::unsupported, fmt::format("{} has no path {} to memory of a peer whose CPU is elsewhere",
-                                                           context->nic_name(), nic::path_name(path)));
+    return base::fail(base::Code::unsupported,
+                      fmt::format("{} has no path {} to memory of a peer whose CPU is elsewhere{}", context->nic_name(),
+                                  nic::path_name(path), info == nullptr ? "" : " (" + info->note + ")"));
   constexpr int kSpare = 64;  // what a NIC keeps for itself
   const int depth = std::min({kMostDepth, limits.max_send_wr, (limits.max_cqe - kSpare) / std::max(peers, 1)});
   if (depth < kLeastDepth)

@@ -100,6 +100,13 @@ def _direct_copies() -> Finding:
 
 def _devices() -> Finding:
     what = "other nodes"
+    named = os.environ.get("LACUNA_MPI_NIC", "")
+    if named == "off":
+        return Finding(what, Verdict.OK, "LACUNA_MPI_NIC=off: the MPI moves data with gaps in chunks")
+    if named.split(":")[0] == "ofi":
+        provider = named.removeprefix("ofi").lstrip(":") or "first provider"
+        text = f"by libfabric's {provider}, as LACUNA_MPI_NIC={named} says; `lacuna info` says whether it can be used"
+        return Finding(what, Verdict.NOTE, text)
     names = sorted(entry.name for entry in DEVICES.iterdir()) if DEVICES.is_dir() else []
     if not names:
         return Finding(what, Verdict.OK, "no RDMA device here: the MPI moves data with gaps in chunks")

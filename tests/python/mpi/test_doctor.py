@@ -125,6 +125,7 @@ def test_a_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def look() -> dict[str, tuple[Verdict, str]]:
         return {f.what: (f.verdict, f.text) for f in doctor.look_at_machine(None, "openmpi")}
 
+    monkeypatch.delenv("LACUNA_MPI_NIC", raising=False)
     found = look()
     assert found["shared memory"][0] is Verdict.OK
     assert found["direct copies"][0] is Verdict.OK
@@ -139,6 +140,12 @@ def test_a_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "mlx5_0" in found["other nodes"][1]
     monkeypatch.setattr(resource, "getrlimit", lambda _what: (8 << 20, 8 << 20))
     assert look()["other nodes"][0] is Verdict.NOTE
+    monkeypatch.setenv("LACUNA_MPI_NIC", "ofi:tcp;ofi_rxm")
+    assert "libfabric's tcp;ofi_rxm" in look()["other nodes"][1]
+    monkeypatch.setenv("LACUNA_MPI_NIC", "ofi")
+    assert "libfabric's first provider" in look()["other nodes"][1]
+    monkeypatch.setenv("LACUNA_MPI_NIC", "off")
+    assert look()["other nodes"] == (Verdict.OK, "LACUNA_MPI_NIC=off: the MPI moves data with gaps in chunks")
 
 
 def test_the_command(tmp_path: Path) -> None:

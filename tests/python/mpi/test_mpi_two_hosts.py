@@ -85,3 +85,42 @@ def test_any_number_of_ranks(mpi: Ready, ranks: int) -> None:
     )
     assert (": sent in chunks, " in preloaded.err) == (ranks > 1)
     assert (": offered, " in preloaded.err) == (ranks > 2)
+
+
+READ = {**run.INTER_NODE, "LACUNA_MPI_NIC": "ofi:tcp", "LACUNA_MPI_REPORT": "1"}
+"""Messages between hosts are read by libfabric's provider."""
+WARNING = "messages between nodes go without RDMA: "
+
+
+def needs_provider(done: run.Outcome) -> None:
+    if "NIC ofi needs libfabric" in done.err:
+        pytest.skip("no libfabric here; Debian's package is libfabric1")
+
+
+@pytest.mark.parametrize("name", ["types", "patterns-halo", "f08", "finalize", "errors"])
+def test_messages_that_a_provider_reads(mpi: Ready, name: str) -> None:
+    """The same again, and all ranks came to use the provider."""
+    done = mpi.compare(program(name), built(mpi, name), READ, options="--inter-node ")
+    needs_provider(done)
+    assert WARNING not in done.err
+    if name in ("types", "patterns-halo", "f08"):
+        assert ": read by a device, " in done.err
+
+
+def test_a_death_among_readers_ends_the_job(mpi: Ready) -> None:
+    """The one that waits for a message of a dead rank is told, or ended by the launcher."""
+    death = run.Program(run.HERE / "deaths" / "death.c", "kill sender", 2)
+    binary = mpi.build(death.source)
+    mpi.plain(death, binary, wanted=run.ends_early)
+    needs_provider(mpi.preloaded(death, binary, READ, wanted=run.ends_early))
+
+
+def test_a_provider_that_there_is_not(mpi: Ready) -> None:
+    """It is said once by each rank, and the MPI moves the messages."""
+    more = {**READ, "LACUNA_MPI_NIC": "ofi:carrier-pigeon"}
+    done = mpi.preloaded(program("types"), built(mpi, "types"), more)
+    needs_provider(done)
+    assert done.err.count(WARNING) == program("types").ranks
+    assert 'no provider "carrier-pigeon"' in done.err
+    assert ": sent in chunks, " in done.err
+    assert ": read by a device, " not in done.err
