@@ -1,6 +1,8 @@
 // A channel over the sends and receives of a queue pair. Each end posts receives for heads with their payload; a send
 // is taken out of one of as many buffers. A sender never has more on its way than the peer has receives posted: heads
-// carry back how many were posted again, and one receive is kept for a head that carries nothing else.
+// carry back how many were posted again, and one receive is kept for a head that carries nothing else. What was posted
+// again has taken a message, whose buffer is free then. So a completion, which on some networks is a message of its
+// own, is asked for only where the peer says nothing, and once for many places of the queue.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,20 +16,22 @@ namespace lacuna::protocol {
 namespace {
 
 constexpr int kReceives = 64;
-constexpr int kSends = 32;
-constexpr int kQuarters = 4;  // of the sends: the last one of each asks for a completion, which tells of all before it
+constexpr int kSends = 32;    // buffers
+constexpr int kPlaces = 128;  // of the queue for them
+constexpr int kQuarters = 4;  // of both: the last one of each asks for a completion, which tells of all before it
 constexpr std::size_t kSlot = sizeof(Head) + kMostPayload;
 
 class QueueChannel final : public Channel {
  public:
   QueueChannel(nic::Context& context, nic::RegisteredBuffer memory, std::unique_ptr<nic::CompletionQueue> queue,
-               std::unique_ptr<nic::QueuePair> qp, int receives, int sends)
+               std::unique_ptr<nic::QueuePair> qp, int receives, int sends, int places)
       : context_(context),
         memory_(std::move(memory)),
         queue_(std::move(queue)),
         qp_(std::move(qp)),
         receives_(receives),
         sends_(sends),
+        places_(places),
         credits_(receives) {}
 
   Result<void> post_all() {
@@ -48,7 +52,9 @@ class QueueChannel final : public Channel {
     const nic::Sge sge = memory_.sge((receives_ + next_send_) * static_cast<std::int64_t>(kSlot), bytes);
     ++sent_;
     // What a goodbye is behind of has arrived with it
-    const bool signaled = head.kind == HeadKind::bye || sent_ % static_cast<std::uint64_t>(std::max(1, sends_ / kQuarters)) == 0;
+    const bool signaled = head.kind == HeadKind::bye || a_quarter(sent_ - asked_, places_) ||
+                          (a_quarter(sent_ - std::max(taken_, arrived_sends_), sends_) && a_quarter(sent_ - asked_, sends_));
+    if (signaled) asked_ = sent_;
     const Result<void> posted = qp_->post_send({.wr_id = sent_,
                                                 .opcode = nic::Opcode::send,
                                                 .sg_list = {&sge, 1},
@@ -77,6 +83,7 @@ class QueueChannel final : public Channel {
       if (!std::exchange(shown_, true)) {
         if (arrival.head.credits > receives_ - credits_) return base::fail(base::Code::malformed, "more receives than there were");
         credits_ += arrival.head.credits;
+        taken_ += arrival.head.credits;
       }
       arrival.payload = slot + sizeof(Head);
       if (arrival.head.kind != HeadKind::none) return true;
@@ -111,7 +118,12 @@ class QueueChannel final : public Channel {
     int receive;
     std::size_t bytes;
   };
-  [[nodiscard]] bool may_send() const { return std::cmp_less(sent_ - arrived_sends_, sends_); }
+  [[nodiscard]] bool may_send() const {
+    return std::cmp_less(sent_ - std::max(taken_, arrived_sends_), sends_) && std::cmp_less(sent_ - arrived_sends_, places_);
+  }
+  [[nodiscard]] static bool a_quarter(std::uint64_t part, int whole) {
+    return std::cmp_greater_equal(part, std::max(1, whole / kQuarters));
+  }
   [[nodiscard]] std::byte* send_slot() const { return memory_.buffer.data() + static_cast<std::size_t>(receives_ + next_send_) * kSlot; }
   Result<void> post(int receive) {
     const nic::Sge sge = memory_.sge(receive * static_cast<std::int64_t>(kSlot), kSlot);
@@ -132,10 +144,11 @@ class QueueChannel final : public Channel {
   nic::RegisteredBuffer memory_;  // of each receive, then of each send
   std::unique_ptr<nic::CompletionQueue> queue_;
   std::unique_ptr<nic::QueuePair> qp_;
-  int receives_, sends_;
+  int receives_, sends_, places_;
   int credits_;  // receives that the peer has posted and nothing is on its way to
   int owed_ = 0;
-  std::uint64_t sent_ = 0, arrived_sends_ = 0;
+  std::uint64_t sent_ = 0, arrived_sends_ = 0;  // messages; those that a completion has told of
+  std::uint64_t asked_ = 0, taken_ = 0;         // the last that asked for a completion; those that the peer has taken
   int next_send_ = 0;
   bool emptied_ = false;  // what came last was just taken: a look for more would make its answer late
   bool shown_ = false;    // the oldest arrival's credits are counted
@@ -151,10 +164,11 @@ Result<std::unique_ptr<Channel>> make_queue_channel(nic::Context& context, nic::
   const int sends = std::min(kSends, limits.max_send_wr);
   if (receives < 4 || sends < 2)
     return base::fail(base::Code::limit, fmt::format("queues of {} sends and {} receives; messages need 2 and 4", sends, receives));
+  const int places = std::min(kPlaces, limits.max_send_wr);
   nic::RegisteredBuffer memory = LACUNA_TRY(nic::RegisteredBuffer::create(context, (receives + sends) * static_cast<std::int64_t>(kSlot)));
-  auto queue = LACUNA_TRY(context.create_completion_queue(receives + sends));
-  auto qp = LACUNA_TRY(context.connect(bootstrap, *queue, {path, sends, receives}));
-  auto made = std::make_unique<QueueChannel>(context, std::move(memory), std::move(queue), std::move(qp), receives, sends);
+  auto queue = LACUNA_TRY(context.create_completion_queue(receives + places));
+  auto qp = LACUNA_TRY(context.connect(bootstrap, *queue, {path, places, receives}));
+  auto made = std::make_unique<QueueChannel>(context, std::move(memory), std::move(queue), std::move(qp), receives, sends, places);
   LACUNA_TRY(made->post_all());
   LACUNA_TRY(bootstrap.exchange({}, 60'000'000'000));  // the peer's receives are posted too
   return made;
