@@ -236,6 +236,8 @@ struct Options {
   /// LACUNA_LEARN; and LACUNA_SHARED_BYTES.
   /// Errors: invalid_argument (the message lists what there is).
   static Result<Options> from_environment(Options options);
+  /// What shared_bytes is for a rank that shares memory with so many ranks, itself among them.
+  [[nodiscard]] std::int64_t shared_bytes_of(int ranks) const;
 };
 
 /// Bytes of a rank that shares memory with so many ranks, itself among them: a node of many has as much in all as a

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core.hpp"
+#include "lacuna/guide/mpi_ways.hpp"
 #include "lacuna/nic/nic.hpp"
 #include "lacuna/nic/world.hpp"
 #include "lacuna/protocol/protocol.hpp"
@@ -85,13 +86,17 @@ void bind_policies(nb::module_& m) {
       "ValueError.");
   m.def(
       "shared_bytes",
-      [](int ranks) -> std::int64_t {
-        const protocol::Options told = value_or_raise(protocol::Options::from_environment({}));
-        return told.shared_bytes > 0 ? told.shared_bytes : protocol::usual_shared_bytes(ranks);
-      },
-      "ranks"_a,
+      [](int ranks) -> std::int64_t { return value_or_raise(protocol::Options::from_environment({})).shared_bytes_of(ranks); }, "ranks"_a,
       "Bytes that a rank shares with the others of its node at most, of so many on the node; `LACUNA_SHARED_BYTES` says\n"
       "otherwise. Raises ValueError if that is no number of bytes.");
+  m.def(
+      "board_bytes",
+      [](int ranks) -> std::int64_t {
+        return guide::mpi_board_bytes(value_or_raise(protocol::Options::from_environment({})).shared_bytes_of(ranks));
+      },
+      "ranks"_a,
+      "Bytes that a rank of a preloaded MPI program has besides, at most, for boards: memory by which collectives go.\n"
+      "Raises as shared_bytes().");
   m.def(
       "freed_memory_is_told",
       [] {

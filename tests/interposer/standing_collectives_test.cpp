@@ -129,6 +129,24 @@ TEST(StandingCollectives, LetOthersEndFirst) {
   for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
 }
 
+// Each board of a request has its part of the memory, or is told of as one that found no room.
+TEST(StandingCollectives, AreToldOfByTheReport) {
+  const Set forced("LACUNA_MPI_WAY", "offered"), scarce("LACUNA_SHARED_BYTES", "1048576"), on("LACUNA_MPI_REPORT", "1");
+  testing::internal::CaptureStderr();
+  const Outcome outcome = run_preloaded({.ranks = kRanks}, [&](const Host& mpi, int rank) {
+    Datatype small = gaps(mpi), large = gaps(mpi, kLong);
+    Memory memory(rank), more(rank, kLong);
+    std::array<Request, 2> requests{};
+    EXPECT_EQ(kPersistent[1](mpi, memory, small, mpi.world, rank, &requests[0]), mpi::kSuccess);
+    EXPECT_EQ(kPersistent[1](mpi, more, large, mpi.world, rank, &requests[1]), mpi::kSuccess);
+    for (Request& request : requests) mpi.Request_free(&request);
+    for (Datatype type : {small, large}) mpi.Type_free(&type);
+  });
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_NE(told.find("boards of collectives had up to 5 KiB of 128; 1 found no room (LACUNA_SHARED_BYTES)"), std::string::npos) << told;
+  for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
+}
+
 // Neighbors of which one is the rank itself, and one there twice.
 TEST(StandingCollectives, AreOfAnyNeighbors) {
   const Set forced("LACUNA_MPI_WAY", "offered");

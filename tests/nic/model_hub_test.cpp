@@ -202,6 +202,21 @@ TEST(ModelHub, TellsOfThoseThatLeave) {
   });
 }
 
+// A process that has waited in vain for the others is none that a later one meets: that one waits in vain, too.
+TEST(ModelHub, IsNotMetByWhoComesTooLate) {
+  const auto world = nic::simulate({.profile = kProfile, .ranks = 2, .ranks_per_node = 1}).value();
+  const Result ended = world->run([&](int rank) -> Result {
+    nic::Context& context = world->context(rank);
+    const std::int64_t until = context.now() + rank * 60 * kSecond;
+    while (context.now() < until && context.wait(until)) continue;
+    const base::Result<HubEnd> end = HubEnd::make(*world, rank, 4);
+    if (end) return base::fail(base::Code::timeout, fmt::format("rank {} met a hub that is gone", rank));
+    EXPECT_EQ(end.error().code, base::Code::timeout) << end.error().text();
+    return {};
+  });
+  EXPECT_TRUE(ended) << ended.error().text();
+}
+
 // On a NIC with no hub the caller learns so.
 TEST(Hub, IsNotOfEveryNic) {
   const auto context = nic::open("local").value();

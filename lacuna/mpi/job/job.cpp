@@ -27,7 +27,6 @@ thread_local
 namespace {
 
 constexpr const char* kNic = "local";
-constexpr std::int64_t kBoardsOfPool = 8;              // a rank's boards have this part of its bound besides
 constexpr std::int64_t kMostPatience = 3'600'000'000;  // us
 
 /// What each rank says of itself in MPI_Init.
@@ -87,10 +86,9 @@ base::Result<void> open_memory(Job& made, Sharing& sharing, Card& mine) {
 base::Result<void> reach(Job& made, const Sharing& sharing, std::span<const Card> all) {
   protocol::Group group{.rank = made.local_rank, .peers = {}};
   for (const int rank : sharing.ranks) group.cards.push_back(all[static_cast<std::size_t>(rank)].memory);
-  const std::int64_t bound = sharing.options.shared_bytes > 0 ? sharing.options.shared_bytes
-                                                              : protocol::usual_shared_bytes(static_cast<int>(sharing.ranks.size()));
+  const std::int64_t bound = sharing.options.shared_bytes_of(static_cast<int>(sharing.ranks.size()));
   made.peers = std::make_unique<NodePeers>(*made.context, group.cards);
-  made.boards = std::make_unique<Boards>(*made.peers, bound / kBoardsOfPool);
+  made.boards = std::make_unique<Boards>(*made.peers, guide::mpi_board_bytes(bound));
   // Of threads that call MPI at once the order of calls is not known.
   if (!Mutex::multiple()) made.inquiries = std::make_unique<Inquiries>(*made.peers);
   made.ranks = LACUNA_TRY(protocol::Communicator::create(*made.context, kNic, std::move(group), sharing.options));
@@ -254,7 +252,13 @@ void Job::end() {
   }
   types.end();
   ways.save();
-  report.print(world_rank, ways.describe_learning(), ranks != nullptr ? ranks->statistics().shared.refused : 0);
+  SharedUse shared{.refused = ranks != nullptr ? ranks->statistics().shared.refused : 0};
+  if (boards != nullptr) {
+    shared.boards_refused = boards->refused();
+    shared.board_bytes = boards->most();
+    shared.board_limit = boards->limit();
+  }
+  report.print(world_rank, ways.describe_learning(), shared);
 }
 
 Job::~Job() = default;

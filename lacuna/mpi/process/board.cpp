@@ -71,13 +71,20 @@ BoardUse Boards::add(std::vector<int> locals, std::size_t rank, std::size_t note
   made->all_[rank] = {.notes = notes, .room = room};
   made->locals_ = std::move(locals);
   const std::int64_t bytes = made->bytes_of(made->all_[rank]);
-  if (bytes > left_) return {};
+  if (bytes > left_) {
+    ++refused_;
+    return {};
+  }
   base::Result<nic::RegisteredBuffer> memory = nic::RegisteredBuffer::create(peers_.context(), bytes);
-  if (!memory) return {};
+  if (!memory) {
+    ++refused_;
+    return {};
+  }
   made->memory_ = std::make_shared<nic::RegisteredBuffer>(std::move(*memory));
   made->all_[rank].at = made->memory_->buffer.data();
   boards_.push_back(made);
   left_ -= bytes;
+  most_ = std::max(most_, limit_ - left_);
   return BoardUse(std::move(made));
 }
 

@@ -182,7 +182,7 @@ class BoardUse {
 class Boards {
  public:
   /// `most`: bytes of all its boards.
-  Boards(NodePeers& peers, std::int64_t most) : peers_(peers), left_(most) {}
+  Boards(NodePeers& peers, std::int64_t most) : peers_(peers), limit_(most), left_(most) {}
   ~Boards();
   Boards(const Boards&) = delete;
   Boards& operator=(const Boards&) = delete;
@@ -195,11 +195,16 @@ class Boards {
   BoardUse make_standing(std::vector<int> locals, std::size_t rank, std::size_t blocks, std::int64_t room);
   /// Finds the others'. False: one has none, or it is not to be reached. Throws std::bad_alloc.
   bool reach(Board& board, std::span<const Board::Place> places);
+  /// Bytes that they had, at most, and may have; boards for which there was no room.
+  [[nodiscard]] std::int64_t most() const { return most_; }
+  [[nodiscard]] std::int64_t limit() const { return limit_; }
+  [[nodiscard]] std::int64_t refused() const { return refused_; }
 
  private:
   BoardUse add(std::vector<int> locals, std::size_t rank, std::size_t notes, std::int64_t room, bool stands);
   NodePeers& peers_;
-  std::int64_t left_;
+  std::int64_t limit_, left_;
+  std::int64_t most_ = 0, refused_ = 0;
   std::vector<std::shared_ptr<Board>> boards_;
 };
 

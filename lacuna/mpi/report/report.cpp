@@ -82,7 +82,7 @@ void MessageReport::sampled(const Type* type, Count elements, int peer, Way way,
   lost_ = true;
 }
 
-void MessageReport::print(int world_rank, const std::string& learning, std::int64_t refused) {
+void MessageReport::print(int world_rank, const std::string& learning, const SharedUse& shared) {
   if (!on_) return;
   const std::scoped_lock lock(mutex_);
   const std::string tool = tool_behind(Passed::functions());
@@ -103,7 +103,11 @@ void MessageReport::print(int world_rank, const std::string& learning, std::int6
   }
   text += passed.text();
   if (!learning.empty()) text += fmt::format("  {}\n", learning);
-  if (refused > 0) text += fmt::format("  {} messages found no room in the memory that this rank shares (LACUNA_SHARED_BYTES)\n", refused);
+  if (shared.refused > 0)
+    text += fmt::format("  {} messages found no room in the memory that this rank shares (LACUNA_SHARED_BYTES)\n", shared.refused);
+  if (shared.board_bytes + shared.boards_refused > 0)
+    text += fmt::format("  boards of collectives had up to {} KiB of {}; {} found no room (LACUNA_SHARED_BYTES)\n",
+                        shared.board_bytes >> 10, shared.board_limit >> 10, shared.boards_refused);
   if (lost_) text += "  something is missing here: there was no memory for it\n";
   std::fputs(text.c_str(), stderr);
 }

@@ -12,6 +12,14 @@
 
 namespace lacuna::mpi {
 
+/// Of the memory that a rank shares.
+struct SharedUse {
+  std::int64_t refused = 0;         ///< messages that found no room,
+  std::int64_t boards_refused = 0;  ///< and boards
+  std::int64_t board_bytes = 0;     ///< that boards had, at most, of
+  std::int64_t board_limit = 0;     ///< those that they may have
+};
+
 class MessageReport {
  public:
   enum class Way {
@@ -51,8 +59,8 @@ class MessageReport {
   [[nodiscard]] bool samples(const Type* type, Count elements, int peer, Way way);
   void sampled(const Type* type, Count elements, int peer, Way way, std::int64_t ns);
   Passed passed;
-  /// `learning`: a line of it, or none. `refused`: how many messages found no room in the memory that this rank shares.
-  void print(int world_rank, const std::string& learning, std::int64_t refused);
+  /// `learning`: a line of it, or none.
+  void print(int world_rank, const std::string& learning, const SharedUse& shared);
 
  private:
   struct ReportLine {

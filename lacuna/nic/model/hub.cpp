@@ -33,8 +33,9 @@ Result<void> Hub::meet(std::int64_t timeout_ns) {
     for (int rank = 0; rank < ranks; ++rank) shared.schedule.wake(rank, context_.clock());
   }
   while (shared.hubs_made / ranks == round) {
-    if (!shared.schedule.sleep(context_.rank(), deadline, context_.profile().cpu.poll_empty) && shared.hubs_made / ranks == round)
-      return base::fail(base::Code::timeout, fmt::format("{} of {} processes made their hub", shared.hubs_made % ranks, ranks));
+    if (shared.schedule.sleep(context_.rank(), deadline, context_.profile().cpu.poll_empty) || shared.hubs_made / ranks != round) continue;
+    const int made = shared.hubs_made-- % ranks;  // who comes later does not meet this one
+    return base::fail(base::Code::timeout, fmt::format("{} of {} processes made their hub", made, ranks));
   }
   return {};
 }

@@ -31,6 +31,8 @@ Result<std::int64_t> shared_bytes_of_environment() {
 
 }  // namespace
 
+std::int64_t Options::shared_bytes_of(int ranks) const { return shared_bytes > 0 ? shared_bytes : usual_shared_bytes(ranks); }
+
 std::int64_t usual_shared_bytes(int ranks) { return std::clamp(kOfANode / std::max(ranks, 1), kLeastUseful, kMostUseful); }
 
 Result<Options> Options::from_environment(Options options) {

@@ -12,10 +12,7 @@ namespace lacuna::protocol {
 
 struct LocalRank {
   LocalRank(nic::Context& of, int own, int ranks, Options wanted)
-      : context(of),
-        rank(own),
-        options(std::move(wanted)),
-        pool(of, options.shared_bytes > 0 ? options.shared_bytes : usual_shared_bytes(ranks), options.idle_thread) {}
+      : context(of), rank(own), options(std::move(wanted)), pool(of, options.shared_bytes_of(ranks), options.idle_thread) {}
 
   nic::Context& context;
   const int rank;

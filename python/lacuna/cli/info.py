@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lacuna import device
-from lacuna._core import freed_memory_is_told, shared_bytes
+from lacuna._core import board_bytes, freed_memory_is_told, shared_bytes
 from lacuna.bench import command_exit
 from lacuna.cli.options import NicOption, command_app, worker_nic
 from lacuna.report import guide_tables
@@ -46,7 +46,7 @@ def info(
         hello, devices, providers = worker.hello, worker.devices(), worker.providers()
     untold = freed_memory_is_told()
     with command_exit.guarded():
-        shared = {ranks: shared_bytes(ranks) for ranks in _RANKS}
+        shared = {ranks: (shared_bytes(ranks), board_bytes(ranks)) for ranks in _RANKS}
     gpus, no_gpus = device.look()
     if as_json:
         said = {
@@ -55,7 +55,8 @@ def info(
             "devices": devices,
             "providers": providers,
             "freed_memory_untold": untold,
-            "shared_bytes": {str(ranks): most for ranks, most in shared.items()},
+            "shared_bytes": {str(ranks): most for ranks, (most, _) in shared.items()},
+            "board_bytes": {str(ranks): boards for ranks, (_, boards) in shared.items()},
         }
         print(written({**said, "gpus": gpus, "no_gpus": no_gpus}, indent=2))
     else:

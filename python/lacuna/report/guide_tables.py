@@ -206,15 +206,23 @@ def notes(guide: Run) -> list[Text]:
 
 
 def show_info(
-    console: Console, hello: Hello, found: Devices, providers: Providers, untold: str, shared: Mapping[int, int]
+    console: Console,
+    hello: Hello,
+    found: Devices,
+    providers: Providers,
+    untold: str,
+    shared: Mapping[int, tuple[int, int]],
 ) -> None:
     """Prints what the worker can do here, the RDMA devices and libfabric's providers. `untold`: why the kernel does not
-    tell of freed memory, or "". `shared`: bytes that a rank shares at most, by how many ranks its node has."""
-    of_ranks = ", ".join(f"{most >> 20} MiB of {ranks}" for ranks, most in shared.items())
+    tell of freed memory, or "". `shared`: bytes that a rank shares at most, and besides for boards of collectives, by
+    how many ranks its node has."""
+    of_ranks = ", ".join(f"{most >> 20} MiB of {ranks}" for ranks, (most, _) in shared.items())
+    of_boards = ", ".join(f"{boards >> 20} MiB of {ranks}" for ranks, (_, boards) in shared.items())
     about = [
         *facts(hello.machine, hello.nic),
         ("registrations", registrations_text(untold)),
         ("shared memory", f"of each rank of a node, at most: {of_ranks} (LACUNA_SHARED_BYTES)"),
+        ("boards", f"of an MPI program's collectives besides, of each rank: {of_boards}"),
     ]
     for part in (fact_grid(about), paths(hello.nic).on_terminal(), methods(hello.methods).on_terminal()):
         console.print(part)

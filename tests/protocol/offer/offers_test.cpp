@@ -162,15 +162,15 @@ TEST(Offers, AreCopiedDirectlyIntoOtherSizes) {
 }
 
 TEST(Offers, AreWithdrawnFromWhoeverComesLate) {
-  const auto talk = [](Communicator& ranks) -> std::string {
+  const auto talk = [](Communicator& ranks, const Layout& layout, bool leaves) -> std::string {
     const int peer = 1 - ranks.rank();
-    const Layout layout = vector(16, 4096, 8000);  // no longer than the part of a ring that any offer gets
     for (int round = 0; round < 20; ++round) {
       Ticket ticket;
       if (ranks.rank() == 0) {
         std::vector<std::byte> source = pattern(layout, 3);
         Request* offer = LACUNA_END_TRY(ranks.offer(source.data(), layout, peer, protocol::Behind::no, ticket));
         LACUNA_END_TRY(ranks.send(&ticket, of_ticket(), peer, 1));
+        if (leaves) LACUNA_END_TRY(ranks.leave(offer));
         LACUNA_END_TRY(ranks.wait(offer));  // though nobody takes it
         std::ranges::fill(source, std::byte{});
         LACUNA_END_TRY(ranks.send(nullptr, bytes(0), peer, 2));
@@ -184,7 +184,9 @@ TEST(Offers, AreWithdrawnFromWhoeverComesLate) {
     }
     return {};
   };
-  EXPECT_EQ(in_ranks({.processes = true}, talk), "");
+  // No longer than the part of a ring that any offer gets; and one that has to be left to be packed whole.
+  EXPECT_EQ(in_ranks({.processes = true}, [&](Communicator& ranks) { return talk(ranks, vector(16, 4096, 8000), false); }), "");
+  EXPECT_EQ(in_ranks({.processes = true}, [&](Communicator& ranks) { return talk(ranks, vector(5000, 100, 120), true); }), "");
 }
 
 // Many at once, taken in the opposite order, and again, so that places are used more than once.

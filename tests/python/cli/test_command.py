@@ -286,6 +286,7 @@ def test_info_in_words_and_in_json(lacuna: Lacuna) -> None:
     hello = json.loads(lacuna("info", "--json").stdout)
     assert isinstance(hello["freed_memory_untold"], str)
     assert hello["shared_bytes"] == {"8": 256 << 20, "32": 64 << 20, "128": 16 << 20}
+    assert hello["board_bytes"] == {"8": 32 << 20, "32": 8 << 20, "128": 2 << 20}
     assert "userfaultfd" in " ".join(lacuna("info").stdout.split())
     assert [p["name"] for p in hello["nic"]["paths"]] == ["mapped", "slots", "kernel"]
     assert hello["protocol"] == 1

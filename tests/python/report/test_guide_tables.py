@@ -103,13 +103,14 @@ def test_info_shows_paths_limits_and_methods(full_guide: Guide) -> None:
         Devices("no RDMA device", ()),
         Providers("no libfabric", ()),
         "no such call",
-        {8: 256 << 20, 128: 16 << 20},
+        {8: (256 << 20, 32 << 20), 128: (16 << 20, 2 << 20)},
     )
     text = out.getvalue()
     for word in (
         "Invented CPU <9000>",
         "max_sge 1,024",
         "passive target",
+        "32 MiB of 8, 2 MiB of 128",
         "mapped",
         "one-sided",
         "none, imm",
