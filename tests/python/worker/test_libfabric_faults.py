@@ -30,7 +30,7 @@ def test_whether_it_is_still_there(fault: str, tmp_path: Path, capsys: pytest.Ca
     if built.returncode != 0 and ("rdma/fabric.h" in built.stderr or "-lfabric" in built.stderr):
         pytest.skip("no libfabric to compile with; Debian's package is libfabric-dev")
     assert built.returncode == 0, built.stderr
-    run = subprocess.run([program], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    run = subprocess.run([program], capture_output=True, text=True, timeout=PATIENCE, check=False, cwd=tmp_path)
     if run.returncode == CANNOT:
         pytest.skip(f"{fault}: {run.stderr.strip()}")
     assert run.returncode in SAID, f"{run.returncode}: {run.stderr}"
