@@ -6,9 +6,9 @@
 //           2048 ├────┼────┤        run; between two sizes logarithm by logarithm; beyond the last one by the bytes
 //                8   64  512  run
 //
-// Two sizes less than a factor of two apart enclose a step: an MPI's short messages end between them, nobody says
-// where. If a time grows more than the bytes there, it is taken to grow as the bytes up to the second size, and to jump
-// then.
+// Two sizes less than a factor of two apart enclose a step: an MPI's short messages end between them, at a size that
+// is not known. If a time grows more than the bytes there, it is taken to grow as the bytes up to the second size, and
+// to jump then.
 #pragma once
 
 #include <array>

@@ -352,8 +352,8 @@ struct OpenOptions {
   IndirectOptions indirect;
   std::int64_t shared_bytes = 0;      ///< of address space for Context::allocate, where peers map it whole
   std::vector<Path> forbidden_paths;  ///< treated as if the system refused them
-  /// Peers are answered while nobody polls, by a thread where the NIC has no other way: so paths have a passive target
-  /// that have none without
+  /// Peers are answered while the program does not poll, by a thread where the NIC has no other way: so paths have a
+  /// passive target that have none without
   bool attended = false;
 };
 

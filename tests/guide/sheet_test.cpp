@@ -106,7 +106,7 @@ TEST(Sheets, HaveTheirCells) {
   }
 }
 
-// What an MPI's short messages take, and the first long ones. Of what lies between nobody knows on which side it is.
+// What an MPI's short messages take, and the first long ones. On which side a size between them is, is not known.
 TEST(Sheets, TakeAStepToBeAtTheLargerOfTwoSizesThatAreClose) {
   const std::vector<std::int64_t> bytes{1024, 3072, 4096, 16384}, runs{64, 512};
   const std::vector<double> ns{400, 300, 700, 500, 3000, 1000, 9000, 5000};

@@ -40,7 +40,7 @@ void expect_sound(const Outcome& outcome) {
   for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
 }
 
-// A sender is in a call of the host's alone until the receiver has all: nobody but the NIC answers the reads.
+// A sender is in a call of the host's alone until the receiver has all: the NIC alone answers the reads.
 TEST_P(DeviceReads, NeedNothingOfTheSender) {
   LACUNA_NEEDS_NIC(GetParam());
   expect_sound(run_preloaded({.nodes = 2, .nic = GetParam()}, [](const Host& mpi, int rank) {

@@ -59,6 +59,10 @@ struct Block {
 };
 /// One into another of as many bytes. False: they do not fit. Without memory it goes piece by piece.
 bool copy_block(const Block& from, const Block& to);
+/// Packs a block onto this rank's board, there.
+void pack_onto(const Board& board, std::uint32_t at, const Block& block);
+/// Unpacks what a rank's note tells of. False: the rank has no such bytes there, or they do not fit.
+bool unpack_from(const Board& board, int rank, const Note& note, const Block* block);
 /// All of them; false: they are not understood, and `why`. `places`: where each begins if they are packed, in elements,
 /// or in bytes if they have types of their own. `there`: whether each is somebody's; empty: all are.
 template <class Number, class At>

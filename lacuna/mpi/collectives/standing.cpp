@@ -40,19 +40,11 @@ void Standing::pack(int i, Note& note) {
   note.at = static_cast<std::uint32_t>(at_[place]);
   note.bytes = block != nullptr && block->moves ? block->bytes : 0;
   if (note.bytes == 0 || std::exchange(packed_[place], 1) != 0) return;
-  copy::pack(block->layout, block->base, 0, block->bytes, board_.get()->room() + at_[place], copy::Caching::kept);
+  pack_onto(*board_.get(), note.at, *block);
 }
 
 void Standing::unpack(int i, int rank, const Note& note) {
-  const std::int64_t bytes = base::read_once(note.bytes);
-  const Block* const block = in_block(i);
-  if (bytes == 0) return;
-  const std::byte* const there = board_.get()->block(static_cast<std::size_t>(rank), base::read_once(note.at), bytes);
-  if (there == nullptr || block == nullptr || block->bytes < bytes) {
-    error_ = kErrTruncate;
-  } else {
-    copy::unpack(block->layout, block->base, 0, bytes, there, copy::Caching::kept);
-  }
+  if (!unpack_from(*board_.get(), rank, note, in_block(i))) error_ = kErrTruncate;
 }
 
 // What one rank gets.

@@ -112,8 +112,7 @@ void Exchange::describe(std::size_t i, Note& note) {
     note.at = at_[lies];
     note.bytes = block->bytes;
     if (std::exchange(packed_[lies], 1) != 0) return;
-    board_->own(note.at, block->bytes);
-    copy::pack(block->layout, block->base, 0, block->bytes, board_->room() + note.at, copy::Caching::kept);
+    pack_onto(*board_, note.at, *block);
   } else if ((slot.says & Slot::offers) != 0) {
     std::memcpy(note.offer.data(), slot.said.data(), slot.said.size());
   }
@@ -147,14 +146,7 @@ void Exchange::take_from_board(std::size_t i, int rank, const Note& note) {
     std::memcpy(slot.said.data(), note.offer.data(), slot.said.size());
     return;
   }
-  const std::int64_t bytes = base::read_once(note.bytes);
-  const std::byte* const there = board_->block(static_cast<std::size_t>(rank), base::read_once(note.at), bytes);
-  const Block* const block = in_block(i);
-  if (there == nullptr || block == nullptr || block->bytes < bytes) {
-    error_ = kErrTruncate;
-  } else {
-    copy::unpack(block->layout, block->base, 0, bytes, there, copy::Caching::kept);
-  }
+  if (!unpack_from(*board_, rank, note, in_block(i))) error_ = kErrTruncate;
 }
 
 // What one rank has said.

@@ -33,13 +33,13 @@ How way_of(Job& job, Source& source, SendMode mode, bool once) {
     const bool is_short = source.bytes <= Descriptor::kBytes;
     if (ends_in_host || is_short) {
       if (job.ways.packs(use, type, source.count)) return fitting(source);
-      if (is_short) type.remember(source.use, source.count, MpiWay::host);  // no other way is possible
+      if (is_short) job.ways.leave(source.use, type, source.count);  // no other way is possible
       return How::host;
     }
     const bool tries = once && !job.ways.rests();
     const MpiWay way =
         tries ? job.ways.start(use, type, source.count, source.to.local, job.types) : job.ways.choose(use, type, source.count);
-    if (way == MpiWay::host && !tries) type.remember(source.use, source.count, way);
+    if (way == MpiWay::host && use != source.use && !tries) job.ways.leave(source.use, type, source.count);
     if (way == MpiWay::host) return How::host;
     if (way == MpiWay::offered) how = How::offered;
   }

@@ -9,7 +9,8 @@
 // call MPI at once that is not true; their communicators ask by the host.
 //
 // A rank that has heard all answers to an inquiry knows that all have read those to the one before: two places are
-// enough. A rank that has no memory for a circle becomes deaf: it answers nothing more, and whoever asks it learns so.
+// enough. A rank that has no memory for a circle becomes deaf: it answers nothing more, and a rank that asks it learns
+// so.
 #pragma once
 
 #include <array>

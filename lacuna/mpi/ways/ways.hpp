@@ -73,6 +73,11 @@ class Ways {
       return !seen->contiguous(count) && forced_way(forced, use, seen->bytes(count)) == MpiWay::host;
     return seen->way(use, count, among) == MpiWay::host;
   }
+  /// Messages of so many elements are the host's: leaves() says so at once from now on. Not where a force says so,
+  /// which may end.
+  void leave(MpiUse use, const Type& type, Count count) const {
+    if (!forces()) type.remember(use, count, MpiWay::host);
+  }
   /// A transfer of this rank. True: it goes as chosen. Else start() or try_collective() says how it goes: of a job that
   /// learns, now and then.
   [[nodiscard]] bool rests() { return learner_ == nullptr || forces() || learner_->rests(); }
