@@ -4,16 +4,16 @@
 
 namespace lacuna::guide {
 
-// Whether something was learned. A round without a wait says nothing: the sender runs ahead. Nor will later ones of
-// such a program.
-bool MpiLearner::end_round(MpiPrices& prices, std::int64_t now) {
+// What was learned, if choices follow that. A round without a wait says nothing: the sender runs ahead. Nor will later
+// ones of such a program.
+std::optional<MpiLearned> MpiLearner::end_round(MpiPrices& prices, std::int64_t now) {
   const Round round = std::exchange(round_, {});
   if (waits_ == round.waits) {
     contests_.give_up(decltype(contests_)::kRests);
-    return false;
+    return std::nullopt;
   }
   const auto decided = contests_.took(round.number, static_cast<double>(now - round.began));
-  if (!decided) return false;
+  if (!decided) return std::nullopt;
   const Subject& subject = contests_.subject(decided->at);
   const MpiLearned found{.version = version_,
                          .use = subject.use,
@@ -24,18 +24,19 @@ bool MpiLearner::end_round(MpiPrices& prices, std::int64_t now) {
                          .samples = decided->samples};
   std::erase_if(learned_, [&](const MpiLearned& old) { return old.same(found); });
   learned_.push_back(found);
-  if (options_.learning == Learning::on) prices.learn(found);
-  return options_.learning == Learning::on;
+  if (options_.learning != Learning::on) return std::nullopt;
+  prices.learn(found);
+  return found;
 }
 
 MpiLearner::Started MpiLearner::start(MpiPrices& prices, const Transfer& transfer, std::int64_t now) {
   const bool ends = round_.number != 0 && transfer == round_.of;
-  const bool learned = ends && end_round(prices, now);
+  std::optional<MpiLearned> learned = ends ? end_round(prices, now) : std::nullopt;
   const MpiWay chosen = prices.choose(transfer.use, transfer.piece, transfer.ways);
   const double ns = prices.ns(transfer.use, chosen, transfer.piece).value_or(0);
   // The time from trial to trial varies, so what begins one stands for those between.
   all_ns_ += ns * static_cast<double>(contests_.transfers() - std::exchange(counted_, contests_.transfers()));
-  if (transfer.piece.bytes < MpiPrices::kLeastBytes || ns == 0) return {.way = chosen, .learned = learned};
+  if (transfer.piece.bytes < MpiPrices::kLeastBytes || ns == 0) return {.way = chosen, .learned = std::move(learned)};
   const auto beside = [&](std::span<const MpiWay> ways) -> std::optional<Contests<Subject, MpiWay>::Beside> {
     const std::optional<MpiWay> other = prices.best_beside(ways, transfer.use, transfer.piece, transfer.ways);
     if (!other) return std::nullopt;
@@ -43,9 +44,9 @@ MpiLearner::Started MpiLearner::start(MpiPrices& prices, const Transfer& transfe
   };
   const Subject subject{.use = transfer.use, .piece = transfer.piece};
   const auto trial = contests_.next(subject, chosen, ns, all_ns_, beside);
-  if (!trial) return {.way = chosen, .learned = learned};
+  if (!trial) return {.way = chosen, .learned = std::move(learned)};
   round_ = {.number = trial->number, .of = transfer, .began = now, .waits = waits_};
-  return {.way = trial->way, .learned = learned};
+  return {.way = trial->way, .tries = true, .learned = std::move(learned)};
 }
 
 std::string MpiLearner::describe() const {

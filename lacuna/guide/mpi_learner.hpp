@@ -9,6 +9,8 @@
 // says which ways are compared when.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "lacuna/guide/contests.hpp"
@@ -31,14 +33,15 @@ class MpiLearner {
   struct Transfer {
     MpiUse use{};
     Piece piece;
-    int to = 0;           ///< messages to one rank are compared, and
-    unsigned ways = ~0U;  ///< those that can be; a bit for each MpiWay
+    std::intptr_t to = 0;  ///< messages to one rank are compared, or collectives of one communicator, and
+    unsigned ways = ~0U;   ///< those that can be; a bit for each MpiWay
     bool operator==(const Transfer&) const = default;
   };
-  /// A transfer begins, at `now` nanoseconds. Which way it goes; `learned`: choices may have changed.
+  /// A transfer begins, at `now` nanoseconds.
   struct Started {
-    MpiWay way{};
-    bool learned = false;
+    MpiWay way{};                       ///< that it goes
+    bool tries = false;                 ///< it is part of a trial
+    std::optional<MpiLearned> learned;  ///< by the round that has ended. Choices may have changed
   };
   Started start(MpiPrices& prices, const Transfer& transfer, std::int64_t now);
 
@@ -65,7 +68,7 @@ class MpiLearner {
     std::int64_t began = 0;
     std::uint64_t waits = 0;
   };
-  bool end_round(MpiPrices& prices, std::int64_t now);
+  std::optional<MpiLearned> end_round(MpiPrices& prices, std::int64_t now);
 
   LearnOptions options_;
   std::string version_;

@@ -3,13 +3,17 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <tuple>
+#include <vector>
 
 #include "lacuna/guide/guide.hpp"
 #include "lacuna/mpi/job/job.hpp"
+#include "tests/interposer/collective_kinds.hpp"
 #include "tests/interposer/every_second.hpp"
 #include "tests/interposer/fake.hpp"
 
@@ -39,8 +43,14 @@ class LearningJobs : public testing::Test {
   LearningJobs(const LearningJobs&) = delete;
   LearningJobs& operator=(const LearningJobs&) = delete;
   [[nodiscard]] Options options(bool threads = false) const { return {.threads = threads, .profile = folder_ + "/mpi.json"}; }
-  // By which each way takes as long as the others, so that all are worth a trial.
-  void write_profile(bool open_mpi = false) const {
+  // Which of the ways' times a sheet has.
+  static double share(MpiWay way, MpiUse use, std::int64_t bytes) {
+    if (way != MpiWay::offered || use == MpiUse::send || use == MpiUse::later || bytes < 2048) return 1;
+    return bytes < 65536 ? 0.8 : 0.5;
+  }
+  // By which each way takes as long as the others, so that all are worth a trial, but for collectives of longer blocks,
+  // which are offered. `slowly`: all take so long that trials cost nothing beside.
+  void write_profile(bool open_mpi = false, bool slowly = false) const {
     nlohmann::json profile{{"schema", "lacuna-mpi-ways/2"},
                            {"library", open_mpi ? "open_mpi" : "mpich"},
                            {"library_version", open_mpi ? kVersionOfOpenMpi : kVersion},
@@ -48,14 +58,15 @@ class LearningJobs : public testing::Test {
                            {"created", "today"},
                            {"bytes", guide::kMpiBytes},
                            {"runs", guide::kMpiRuns}};
-    std::vector<std::int64_t> sheet;
-    for (const std::int64_t bytes : guide::kMpiBytes) {
-      for (const std::int64_t run : guide::kMpiRuns) sheet.push_back(2 * run <= bytes ? 5000 + bytes / 4 : 0);
-    }
     for (std::size_t use = 0; use < guide::kMpiUses; ++use) {
       nlohmann::json& ways = profile["ns"][std::string(guide::mpi_use_name(static_cast<MpiUse>(use)))]["regular"];
       for (const MpiWay way : {MpiWay::host, MpiWay::packed, MpiWay::offered}) {
-        if (guide::mpi_way_serves(way, static_cast<MpiUse>(use))) ways[std::string(guide::mpi_way_name(way))] = sheet;
+        if (!guide::mpi_way_serves(way, static_cast<MpiUse>(use))) continue;
+        nlohmann::json& sheet = ways[std::string(guide::mpi_way_name(way))];
+        for (const std::int64_t bytes : guide::kMpiBytes) {
+          const double ns = static_cast<double>(5000 + bytes / 4) * share(way, static_cast<MpiUse>(use), bytes) * (slowly ? 1e6 : 1);
+          for (const std::int64_t run : guide::kMpiRuns) sheet.push_back(2 * run <= bytes ? ns : 0);
+        }
       }
     }
     std::ofstream(options().profile) << profile;
@@ -63,10 +74,11 @@ class LearningJobs : public testing::Test {
   static void expect_sound(const Outcome& outcome) {
     for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
   }
-  // Of this rank's job.
-  static bool has_tried() { return !mpi::job->ways.describe_learning().contains("learning: 0 of"); }
   std::string folder_ = testing::TempDir() + "lacuna_learning_jobs_" + std::to_string(getpid());
 };
+
+// Of this rank's job.
+bool has_tried() { return !mpi::job->ways.describe_learning().contains("learning: 0 of"); }
 
 // 32 KiB in blocks of so many ints, each with as long a gap.
 struct Blocks {
@@ -116,31 +128,92 @@ TEST_F(LearningJobs, MoveEachMessage) {
   }
 }
 
-// 512 bytes with gaps for each, which nobody asks others about.
-TEST_F(LearningJobs, MoveEachBlock) {
-  constexpr int kInts = 128;
-  expect_sound(run_preloaded(options(), [&](const Host& mpi, int rank) {
-    Datatype type = fake::vector(kInts, 1, 2, int_type());
+constexpr int kBlockRounds = 3000;
+
+// So many ints with gaps from each of two ranks to each.
+Outcome move_blocks(const Options& options, int ints) {
+  return run_preloaded(options, [&](const Host& mpi, int rank) {
+    Datatype type = fake::vector(ints, 1, 2, int_type());
     mpi.Type_commit(&type);
     Aint lower = 0, extent = 0;
     mpi.Type_get_extent(type, &lower, &extent);
     const std::size_t each = static_cast<std::size_t>(extent) / sizeof(int);
     bool tried = false;
-    for (int round = 0; round < 3000; ++round) {
+    for (int round = 0; round < kBlockRounds; ++round) {
       std::vector<int> out(2 * each), in(2 * each, -1);
-      for (std::size_t i = 0; i < out.size(); ++i) out[i] = (round * 2 + rank) * 1000 + static_cast<int>(i);
+      for (std::size_t i = 0; i < out.size(); ++i) out[i] = (round * 2 + rank) * 10'000 + static_cast<int>(i);
       EXPECT_EQ(mpi.Alltoall(out.data(), 1, type, in.data(), 1, type, mpi.world), mpi::kSuccess);
       for (std::size_t from = 0; from < 2; ++from) {
         for (std::size_t i = 0; i < each; ++i) {
-          const auto sent = (round * 2 + static_cast<int>(from)) * 1000 + static_cast<int>(static_cast<std::size_t>(rank) * each + i);
+          const auto sent =
+              (round * 2 + static_cast<int>(from)) * 10'000 + static_cast<int>(static_cast<std::size_t>(rank) * each + i);
           ASSERT_EQ(in[from * each + i], i % 2 == 0 ? sent : -1) << "round " << round << ", from " << from << ", int " << i;
         }
       }
       tried = tried || has_tried();
     }
-    EXPECT_TRUE(tried) << mpi::job->ways.describe_learning();
+    EXPECT_TRUE(tried || rank != 0) << mpi::job->ways.describe_learning();
     mpi.Type_free(&type);
-  }));
+  });
+}
+
+// 512 bytes with gaps for each, about which the ranks do not ask one another.
+TEST_F(LearningJobs, MoveEachBlock) { expect_sound(move_blocks(options(), 128)); }
+
+// What was found out of blocks that are offered, by whichever rank.
+std::vector<std::tuple<MpiWay, MpiWay, float>> learned_of_offers() {
+  std::vector<std::tuple<MpiWay, MpiWay, float>> all;
+  for (const guide::MpiLearned& one : mpi::job->ways.prices().learned()) {
+    if (one.first == MpiWay::offered || one.second == MpiWay::offered)
+      all.emplace_back(one.first, one.second, static_cast<float>(one.log_ratio));
+  }
+  return all;
+}
+
+// Calls in which all ranks hear of all, by boards: whatever is tried, all arrives, some calls are the MPI's and some are
+// not, and each rank knows what the first one has found out.
+void expect_tried_together(const Options& options, const collectives::Kind& kind, bool counts) {
+  using namespace collectives;
+  constexpr int kRounds = 1200;
+  std::array<std::vector<std::tuple<MpiWay, MpiWay, float>>, kRanks> learned;
+  const Outcome outcome = run_preloaded(options, [&](const Host& mpi, int rank) {
+    Datatype type = gaps(mpi), longer = gaps(mpi, kLong);
+    Comm ring = cart(mpi.world, std::array{kRanks}, std::array{true});
+    for (int round = 0; round <= kRounds; ++round) {  // the first one gains in any case, and has the ranks agree
+      Memory memory(rank, round == 0 ? kLong : kInts);
+      ASSERT_EQ(kind.call(mpi, memory, round == 0 ? longer : type, ring, rank), mpi::kSuccess);
+      ASSERT_NO_FATAL_FAILURE(kind.expect(memory, rank)) << "round " << round;
+    }
+    learned.at(static_cast<std::size_t>(rank)) = learned_of_offers();
+    mpi.Comm_free(&ring);
+    mpi.Type_free(&type);
+    mpi.Type_free(&longer);
+  });
+  for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
+  for (const auto& of_rank : learned) EXPECT_EQ(of_rank, learned[0]);
+  if (!counts) return;
+  EXPECT_FALSE(learned[0].empty());
+  EXPECT_GT(outcome.calls.at(kind.host), kRanks);
+  EXPECT_LT(outcome.calls.at(kind.host), kRanks * kRounds);
+}
+
+// Where these ranks share CPUs they leave such calls to the MPI, and do not ask about those whose length all know.
+TEST_F(LearningJobs, TryTogether) {
+  write_profile(false, true);
+  for (const collectives::Kind& kind : collectives::kKinds) {
+    SCOPED_TRACE(kind.name);
+    const Options options{.ranks = collectives::kRanks, .threads = false, .profile = this->options().profile};
+    expect_tried_together(options, kind, kind.name == std::string_view("Alltoallv"));
+  }
+}
+
+// Between two ranks, which mostly have a CPU each, such blocks are offered, and now and then the MPI's.
+TEST_F(LearningJobs, LeaveTogether) {
+  write_profile(false, true);
+  const Outcome outcome = move_blocks(options(), 1024);
+  expect_sound(outcome);
+  EXPECT_GT(outcome.calls.at("Alltoall"), 2);
+  EXPECT_LT(outcome.calls.at("Alltoall"), 2 * kBlockRounds);
 }
 
 // Threads that call MPI at once cannot be told apart.

@@ -232,6 +232,7 @@ int collect(Function function, Collective kind, int root, Comm comm, const Block
   Job* const j = job;
   const auto pass = [&] { return go(as_said(out), as_said(in)); };
   if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
+  Ways::OneWay tried;
   if (ending.request == nullptr || ending.persistent) {
     int result = kSuccess;
     const CollectiveCall<Number, At> call{.name = Passed::functions()[static_cast<std::size_t>(function)],
@@ -241,9 +242,9 @@ int collect(Function function, Collective kind, int root, Comm comm, const Block
                                           .use = out.typed && kind == Collective::alltoall ? MpiUse::alltoallw : use_of(kind, out),
                                           .out = out,
                                           .in = in};
-    if (ending.persistent ? stand(*j, call, ending.request, result) : exchange(*j, call, result)) return result;
+    if (ending.persistent ? stand(*j, call, ending.request, result) : exchange(*j, call, tried, result)) return result;
   }
-  const Ways::OneWay tried = ending.request == nullptr ? tries(*j, kind, out) : Ways::OneWay();
+  if (ending.request == nullptr && !tried.holds()) tried = tries(*j, kind, out);
   if (leaves(*j, kind, root, comm, out, in)) return passed(j, function, Why::host_is_fast, pass);
   if (is_basic(*j, out) && is_basic(*j, in)) return passed(j, function, Why::contiguous, pass);
   return collect_packed(j, function, kind, root, comm, out, in, ending, go);

@@ -132,14 +132,14 @@ bool asks(const CommOf& of, MpiUse use) { return use != MpiUse::bcast || of.boar
 
 // A program may take turns between blocks that gain and others.
 void settle(Asking& asking, const Said& said) {
-  constexpr int kHopes = 8, kWithHope = 4;
+  constexpr int kWithHope = 4;
   const auto longest = static_cast<std::size_t>(std::max(static_cast<int>(std::bit_width(unsigned{said.sizes})), 1) - 1);
   const int most = std::min(kMostUnasked.at(longest), asking.hope > 0 ? kWithHope : kMostUnasked.front());
   const bool gained = said.gains();
   asking.patience = static_cast<std::uint16_t>(gained ? 0 : std::clamp(asking.patience * 2, 1, most));
   asking.unasked = asking.patience;
   asking.gained = gained;
-  asking.hope = static_cast<std::uint8_t>(gained ? kHopes : std::max(asking.hope - 1, 0));
+  asking.hope = gained ? Asking::kHopes : static_cast<std::uint8_t>(std::max(asking.hope - 1, 0));
 }
 
 }  // namespace lacuna::mpi::detail

@@ -77,6 +77,7 @@ void Exchange::begin() {
 
 bool Exchange::ask(bool understood, Asking& asking, int& result) {
   begin();
+  offers_each_ = std::exchange(asking.next, Ordered::nothing) == Ordered::offer;
   Said all = looks(understood);
   if (board_ != nullptr) {
     all = tell_by_board(all);
@@ -85,7 +86,8 @@ bool Exchange::ask(bool understood, Asking& asking, int& result) {
   }
   if (result != kSuccess) return false;
   has_rest_ = (all.says & Slot::has_rest) != 0;
-  settle(asking, all);
+  if (!offers_each_ && order_.next == Ordered::nothing) settle(asking, all);
+  if (board_ != nullptr) obey(asking);
   return all.gains();
 }
 

@@ -40,9 +40,9 @@ struct CollectiveCall {
   const Blocks<Number, At>&out, &in;
 };
 
-/// False: the call is to go on by other ways, with all blocks.
+/// False: the call is to go on by other ways, with all blocks. `tried`: what this rank tries in it.
 template <class Number, class At>
-bool exchange(Job& job, const CollectiveCall<Number, At>& call, int& result);
+bool exchange(Job& job, const CollectiveCall<Number, At>& call, Ways::OneWay& tried, int& result);
 /// The same of a persistent collective, which is initialized here. Its request is added to the job's operations.
 template <class Number, class At>
 bool stand(Job& job, const CollectiveCall<Number, At>& call, Request* request, int& result);
@@ -51,9 +51,9 @@ namespace detail {
 
 /// What ranks tell one another.
 struct Slot {
-  enum : unsigned char { offers = 1, offers_some = 2, has_rest = 4, refuses = 8, on_board = 16 };
+  enum : unsigned char { offers = 1, offers_some = 2, has_rest = 4, refuses = 8, on_board = 16, leaves = 32 };
   /// offers: to this rank; offers_some: to anyone; has_rest: blocks for anyone that were not offered; refuses: does not
-  /// understand its own datatypes; on_board: what is offered lies there.
+  /// understand its own datatypes; on_board: what is offered lies there; leaves: all go other ways, by its order.
   unsigned char says = 0;
   unsigned char sizes = 0;  ///< a bit for each size class of its blocks
   unsigned char unused = 0;
@@ -68,8 +68,10 @@ struct Said {
     says |= other;
     sizes |= other_sizes;
   }
-  /// Whether some gain, and none refuses.
-  [[nodiscard]] bool gains() const { return (says & (Slot::offers_some | Slot::refuses)) == Slot::offers_some; }
+  /// Whether some gain, none refuses, and none has the call left.
+  [[nodiscard]] bool gains() const {
+    return (says & (Slot::offers_some | Slot::refuses | Slot::leaves)) == Slot::offers_some;
+  }
 };
 
 /// One rank's part in one call.
@@ -92,6 +94,8 @@ class Exchange {
   std::vector<Block> out, in;
   /// Whether this rank would gain.
   [[nodiscard]] Said looks(bool understood) const;
+  /// What this rank, the first, has all ranks do.
+  void give(const Order& order) { order_ = order; }
   /// Offers and tells; false: no rank has offered anything that all can take, or the host failed.
   bool ask(bool understood, Asking& asking, int& result);
   /// Instead: a call of one root, in which all ranks know that blocks of so many bytes go by their boards, and not all
@@ -124,13 +128,14 @@ class Exchange {
   [[nodiscard]] bool gains(const Block& part) const { return part.moves && has_gaps(part) && prefers(part); }
   [[nodiscard]] static bool has_gaps(const Block& part) { return part.bytes > 0 && !part.type->contiguous(part.count); }
   [[nodiscard]] bool prefers(const Block& part) const {
-    return part.bytes > 0 && job_.ways.choose(use_, *part.type.get(), part.count) == MpiWay::offered;
+    return part.bytes > 0 && (offers_each_ || job_.ways.choose(use_, *part.type.get(), part.count) == MpiWay::offered);
   }
   Said tell_all(Said all, int& result);
   Said tell_some(Said all, int& result);
   void begin();
   Said tell_by_board(Said all);
   Said hear_all(Said all);
+  void obey(Asking& asking);
   void show(int rank, const Said& all);
   void describe(std::size_t i, Note& note);
   void hear(int rank, const Note& note);
@@ -152,6 +157,8 @@ class Exchange {
   std::int64_t laid_ = 0;  // bytes on it
   bool own_copied_ = false;
   bool has_rest_ = false;
+  bool offers_each_ = false;  // whatever this rank gains by that
+  Order order_;               // of the first rank
   int error_ = kSuccess;
   std::int64_t began_ = 0;
   std::pmr::monotonic_buffer_resource memory_;
@@ -169,6 +176,9 @@ class Exchange {
 /// offered; when its receivers take nothing it is packed. `spins`: how often it was looked for.
 void await(Job& job, std::span<protocol::Request* const> offers, int spins, std::int64_t& since);
 
+/// What the first rank tries with all of them, of blocks like this one, in a call in which all hear of it. `ordered`: it
+/// is a call that the last one has ordered. `tried`: what this rank does of the call.
+Order order_of(Job& job, MpiUse use, const Type& type, Count count, const CommOf& of, bool ordered, Ways::OneWay& tried);
 /// Null: there is no memory for it. Throws nothing.
 CommOf* find(Job& job, Comm comm);
 /// Whether this rank knows its neighbors, if it has some, and will know when it is gone. Throws nothing.

@@ -123,6 +123,7 @@ void Exchange::show(int rank, const Said& all) {
   Note& note = board_->note_for(static_cast<std::size_t>(rank));
   note.says = all.says;
   note.sizes = all.sizes;
+  note.order = order_;
   if (const Neighbors* const neighbors = pattern_.neighbors(); neighbors != nullptr) {
     for (std::size_t i = 0; i < neighbors->destinations.size(); ++i) {
       if (neighbors->destinations[i] != rank) continue;
@@ -167,7 +168,8 @@ Said Exchange::tell_by_board(Said all) {
   const auto size = static_cast<int>(of_.places.size()), rank = pattern_.rank();
   const bool each = !all_with_all(pattern_.kind());
   board_->begin();
-  if ((all.says & Slot::refuses) == 0) {
+  if (order_.next == Ordered::leave) all.says |= Slot::leaves;
+  if ((all.says & (Slot::refuses | Slot::leaves)) == 0) {
     const unsigned char offered = offer_all(each);
     all.says = each ? static_cast<unsigned char>((all.says & Slot::offers_some) | (offered & Slot::has_rest)) : offered;
   }
@@ -193,6 +195,7 @@ Said Exchange::hear_all(Said all) {
       awaited = 0;
       --left;
       all.add(note->says, note->sizes);
+      if (other == 0) order_ = base::read_once(note->order);
       hear(other, *note);
     }
     if (left == before) await(job_, offers_, spins, since);

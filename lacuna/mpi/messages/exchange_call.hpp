@@ -47,11 +47,18 @@ int heard_in(const CollectiveCall<Number, At>& call, std::size_t ranks) {
 
 /// Whether a call of a kind is left to other ways. A rank that would gain by it wishes so, and who hears of that rank
 /// in the call knows of the wish when the call is over: then all ranks ask in the next one. `by`: the circle or the
-/// board by which they wish; null: there is none.
+/// board by which they wish; null: there is none. `wants`: this rank wishes so anyway.
 template <class Number, class At, class By>
-bool is_left(Job& job, const CollectiveCall<Number, At>& call, std::size_t ranks, std::size_t kind, Asking& asking, const By* by) {
+bool is_left(Job& job, const CollectiveCall<Number, At>& call, std::size_t ranks, std::size_t kind, Asking& asking, const By* by,
+             bool wants = false) {
   constexpr std::size_t kMostRanks = 32;  // whose wishes are looked at in each call
   if (asking.unasked == 0) return false;
+  if (asking.next == Ordered::leave) {
+    asking.next = Ordered::nothing;
+    --asking.unasked;
+    ++asking.left;
+    return true;
+  }
   if (by != nullptr && asking.heard != Asking::kNone) {
     const auto wishes = [&](std::size_t rank) { return by->wishes(rank, kind, asking.left); };
     bool wished = asking.heard >= 0 && wishes(static_cast<std::size_t>(asking.heard));
@@ -66,6 +73,7 @@ bool is_left(Job& job, const CollectiveCall<Number, At>& call, std::size_t ranks
   asking.heard = by != nullptr && ranks <= kMostRanks ? heard_in(call, ranks) : Asking::kNone;
   if (asking.heard == Asking::kNone) return true;
   if (asking.heard >= 0 && !by->is_of(asking.heard)) return true;  // what only a root reads may be anything here
+  if (wants) by->wish(kind, asking.left);
   for (const auto* side : {&call.out, &call.in}) {
     if (side->each || side->base == in_place() || side->count <= 0) continue;
     const Type* const seen = job.types.seen(side->type);
@@ -268,6 +276,32 @@ bool may_be_asked(Job& job, const CollectiveCall<Number, At>& call, std::int64_t
   return job.ways.asks(call.use, bytes, true);
 }
 
+/// Whether this rank, the first, tries other ways of a call: where it learns, and all ranks hear of it.
+template <class Number, class At>
+bool may_try(Job& job, const CollectiveCall<Number, At>& call, const CommOf& of) {
+  const Board* const board = of.board.get();
+  if (!job.ways.learns() || board == nullptr || !board->is_of(0) || !(all_with_all(call.kind) || of_neighbors(call.kind))) return false;
+  job.ways.receives();
+  job.ways.waited();
+  return !job.ways.rests();
+}
+
+/// What it tries, by its first block with gaps.
+template <class Number, class At>
+Order order_of(Job& job, const CollectiveCall<Number, At>& call, const CommOf& of, bool ordered, Ways::OneWay& tried) {
+  const std::optional<Pattern> pattern = pattern_of(call.kind, call.root, call.comm, of);
+  if (!pattern) return {};
+  for (const auto& [side, number] : {std::pair(&call.out, pattern->outs()), std::pair(&call.in, pattern->ins())}) {
+    if (side->base == in_place()) continue;
+    for (int i = 0; i < (side == &call.out && pattern->one_for_all() ? std::min(number, 1) : number); ++i) {
+      const Count count = side->count_of(i);
+      const Type* const seen = count > 0 ? job.types.seen(side->type_of(i)) : nullptr;
+      if (seen != nullptr && !seen->contiguous(count)) return order_of(job, call.use, *seen, count, of, ordered, tried);
+    }
+  }
+  return {};
+}
+
 /// Whether the ranks of a communicator that have not agreed yet do so now: one of them gains by this call. `of`: null
 /// without memory.
 template <class Number, class At>
@@ -296,7 +330,7 @@ bool agree(Job& job, const CollectiveCall<Number, At>& call, CommOf* of, std::in
 }  // namespace detail
 
 template <class Number, class At>
-bool exchange(Job& job, const CollectiveCall<Number, At>& call, int& result) {
+bool exchange(Job& job, const CollectiveCall<Number, At>& call, Ways::OneWay& tried, int& result) {
   result = kSuccess;
   std::int64_t bytes = -1;
   if (!detail::may_be_asked(job, call, bytes)) return false;
@@ -308,7 +342,11 @@ bool exchange(Job& job, const CollectiveCall<Number, At>& call, int& result) {
   if (!detail::asks(*of, call.use) || (of->board.get() == nullptr && !job.ways.asks(call.use, bytes, false))) return false;
   const std::size_t kind = detail::kind_of(call.use, bytes);
   Asking* const asking = &of->askings[kind];
-  if (detail::is_left(job, call, of->places.size(), kind, *asking, of->board.get())) return false;
+  const bool ordered = asking->next != Ordered::nothing, tries = detail::may_try(job, call, *of);
+  const bool left = detail::is_left(job, call, of->places.size(), kind, *asking, of->board.get(), tries);
+  if (left && !ordered) return false;
+  const Order order = tries ? detail::order_of(job, call, *of, ordered, tried) : Order();
+  if (left) return false;
   const std::optional<Pattern> pattern = detail::pattern_of(call.kind, call.root, call.comm, *of);
   if (!pattern) return false;
   detail::Exchange now(job, call.name, call.use, call.comm, *of, *pattern);
@@ -323,6 +361,7 @@ bool exchange(Job& job, const CollectiveCall<Number, At>& call, int& result) {
     if (result == kSuccess) result = in_bytes.store(call.in, call.comm);
     return true;
   }
+  now.give(order);
   // Whatever is understood, the others wait for an answer.
   if (!now.ask(understood, *asking, result)) return result != kSuccess;
   now.take();

@@ -27,6 +27,14 @@
 
 namespace lacuna::mpi {
 
+/// What the first rank of a communicator has all its ranks do, and what it has learned by that: of two ways, how long the
+/// second takes beside the first.
+struct Order {
+  Ordered next{};
+  std::uint8_t first = 0, second = 0;
+  float log_ratio = 0;  ///< 0: nothing was learned
+};
+
 /// What one rank says to another in a call. The first line is enough for a block that lies in the room.
 struct alignas(64) Note {
   std::atomic<std::uint32_t> call = 0;  ///< of which it is; written last
@@ -34,6 +42,7 @@ struct alignas(64) Note {
   std::uint32_t at = 0;                 ///< in the room, of a block that lies there
   std::atomic<std::uint32_t> left = 0;  ///< its reader reads there no more; the reader's word
   std::int64_t bytes = 0;
+  Order order;
   alignas(64) std::array<std::byte, 64> offer{};
 };
 static_assert(sizeof(Note) == 128);

@@ -27,15 +27,21 @@
 
 namespace lacuna::mpi {
 
+/// What all ranks do in a call like the last one because the first of them said so, which tries a way (LACUNA_LEARN):
+/// the call is left to other ways, or each rank offers what it has.
+enum class Ordered : std::uint8_t { nothing, leave, offer };
+
 /// How often the ranks of a communicator or circle ask one another about a collective, the same on all of them.
 struct Asking {
   std::uint16_t unasked = 0;   ///< calls that are left to other ways,
   std::uint16_t patience = 0;  ///< and how many more after the next that has nothing to gain
   std::uint8_t hope = 0;       ///< questions that may be in vain before patience grows: some call has gained
   bool gained = false;         ///< the last question
+  Ordered next{};              ///< in the last call
   std::uint32_t left = 0;      ///< calls that were left so far,
   int heard = -1;              ///< and of whom all ranks heard in the last one: of this root, or of kAll or kNone
   static constexpr int kAll = -2, kNone = -1;
+  static constexpr std::uint8_t kHopes = 8;
 };
 
 /// By use, and size of blocks: below 4 KiB, below 16 KiB, and so on; where no rank knows it the first.

@@ -11,8 +11,9 @@ namespace lacuna::mpi {
 
 void Ways::find(Library library, std::string_view version, std::int64_t least, bool warns) {
   prices_ = guide::MpiPrices::find(library, version);
+  version_ = version;
   if (warns && !prices_.warning().empty()) base::log(base::Level::warn, prices_.warning());
-  learn_by_environment(library, version);
+  learn_by_environment(library);
   offered_from_ = number_of_environment("LACUNA_MPI_OFFER", 0, "bytes", least);
   const char* said = std::getenv("LACUNA_MPI_WAY");
   if (said == nullptr || *said == '\0') return;
@@ -23,21 +24,26 @@ void Ways::find(Library library, std::string_view version, std::int64_t least, b
 
 // Threads that call MPI at once have no rounds that could be told apart. A wrong value is told where the communicator
 // reads it.
-void Ways::learn_by_environment(Library library, std::string_view version) {
+void Ways::learn_by_environment(Library library) {
   const base::Result<guide::LearnOptions> options = guide::LearnOptions::from_environment();
   if (!options || options->learning == guide::Learning::off || Mutex::multiple()) return;
-  learner_ = std::make_unique<guide::MpiLearner>(*options, std::string(version));
+  learner_ = std::make_unique<guide::MpiLearner>(*options, version_);
   if (options->learning == guide::Learning::on) learned_file_ = guide::learned_file(guide::MpiPrices::file_of(library));
 }
 
-MpiWay Ways::learn(const guide::MpiLearner::Transfer& transfer, Types& types) {
-  const guide::MpiLearner::Started started = learner_->start(prices_, transfer, base::now_ns());
+guide::MpiLearner::Started Ways::learn(const guide::MpiLearner::Transfer& transfer, Types& types) {
+  guide::MpiLearner::Started started = learner_->start(prices_, transfer, base::now_ns());
   if (started.learned) types.forget_ways();
-  return started.way;
+  return started;
+}
+
+void Ways::learn(MpiUse use, const guide::Piece& piece, MpiWay first, MpiWay second, double log_ratio, Types& types) {
+  prices_.learn({.version = version_, .use = use, .piece = piece, .first = first, .second = second, .log_ratio = log_ratio, .samples = 1});
+  types.forget_ways();
 }
 
 MpiWay Ways::start(MpiUse use, const Type& type, Count count, int to, Types& types) {
-  return learn({.use = use, .piece = type.piece(count), .to = to}, types);
+  return learn({.use = use, .piece = type.piece(count), .to = to}, types).way;
 }
 
 Ways::OneWay Ways::try_collective(MpiUse use, const Type* seen, Count count, Types& types) {
@@ -45,9 +51,15 @@ Ways::OneWay Ways::try_collective(MpiUse use, const Type* seen, Count count, Typ
   const std::int64_t bytes = seen->bytes(count);
   if (bytes <= 0 || asks(use, bytes, true) || rests()) return {};
   constexpr unsigned ways = 1U << static_cast<unsigned>(MpiWay::host) | 1U << static_cast<unsigned>(MpiWay::packed);
-  const MpiWay way = learn({.use = use, .piece = seen->piece(count), .to = -1, .ways = ways}, types);
-  forced_.store(static_cast<int>(way), std::memory_order_relaxed);
-  return OneWay(*this);
+  return all_go(learn({.use = use, .piece = seen->piece(count), .to = -1, .ways = ways}, types).way);
+}
+
+Ways::Together Ways::try_together(MpiUse use, const Type& type, Count count, const void* comm, Types& types) {
+  const guide::Piece piece = type.piece(count);
+  guide::MpiLearner::Started started = learn({.use = use, .piece = piece, .to = reinterpret_cast<std::intptr_t>(comm)}, types);
+  Together made{.tries = started.tries, .way = started.way, .chosen = prices_.choose(use, piece), .learned = std::move(started.learned)};
+  if (made.tries) made.one = all_go(made.way);
+  return made;
 }
 
 void Ways::save() const try {

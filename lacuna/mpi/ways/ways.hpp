@@ -85,15 +85,21 @@ class Ways {
   [[nodiscard]] bool learns() const { return learner_ != nullptr; }
   /// A message to a rank of this node. What is learned by it, types forget what they remember of.
   [[nodiscard]] MpiWay start(MpiUse use, const Type& type, Count count, int to, Types& types);
+  /// What another rank has learned holds for blocks of this one: types forget what they remember.
+  void learn(MpiUse use, const guide::Piece& piece, MpiWay first, MpiWay second, double log_ratio, Types& types);
   /// A blocking collective that this rank packs alone, or not, and in which each rank waits for others: for its length
   /// one way holds.
   class OneWay {
    public:
     OneWay() = default;
     OneWay(OneWay&& other) noexcept : ways_(std::exchange(other.ways_, nullptr)) {}
+    OneWay& operator=(OneWay&& other) noexcept {
+      std::swap(ways_, other.ways_);
+      return *this;
+    }
     OneWay(const OneWay&) = delete;
     OneWay& operator=(const OneWay&) = delete;
-    OneWay& operator=(OneWay&&) = delete;
+    [[nodiscard]] bool holds() const { return ways_ != nullptr; }
     ~OneWay() {
       if (ways_ != nullptr) ways_->forced_.store(kNone, std::memory_order_relaxed);
     }
@@ -104,6 +110,15 @@ class Ways {
     Ways* ways_ = nullptr;
   };
   [[nodiscard]] OneWay try_collective(MpiUse use, const Type* seen, Count count, Types& types);
+  /// A blocking collective of ranks that go one way together, in which each waits for others. `comm` tells its
+  /// communicator from others.
+  struct Together {
+    OneWay one;
+    bool tries = false;
+    MpiWay way{}, chosen{};
+    std::optional<guide::MpiLearned> learned;
+  };
+  [[nodiscard]] Together try_together(MpiUse use, const Type& type, Count count, const void* comm, Types& types);
   /// A receive has begun. The next call that waits may then wait for another rank,
   void receives() {
     if (learner_ != nullptr) some_received_ = true;
@@ -112,6 +127,7 @@ class Ways {
   void waited() {
     if (learner_ != nullptr && std::exchange(some_received_, false)) learner_->waited();
   }
+  [[nodiscard]] const guide::MpiPrices& prices() const { return prices_; }
   /// Keeps what was learned for other programs.
   void save() const;
   /// A line for people; empty: the job does not learn.
@@ -138,10 +154,15 @@ class Ways {
     const auto way = forced != kNone ? std::optional(static_cast<MpiWay>(forced)) : std::nullopt;
     return guide::forced_mpi_way(way, offered_from_, use, bytes);
   }
-  void learn_by_environment(Library library, std::string_view version);
-  [[nodiscard]] MpiWay learn(const guide::MpiLearner::Transfer& transfer, Types& types);
+  void learn_by_environment(Library library);
+  [[nodiscard]] guide::MpiLearner::Started learn(const guide::MpiLearner::Transfer& transfer, Types& types);
+  [[nodiscard]] OneWay all_go(MpiWay way) {
+    forced_.store(static_cast<int>(way), std::memory_order_relaxed);
+    return OneWay(*this);
+  }
   guide::MpiPrices prices_;
   std::unique_ptr<guide::MpiLearner> learner_;  // null: nothing is tried
+  std::string version_;                         // of the MPI
   std::string learned_file_;                    // where it is kept; empty: nowhere
   bool some_received_ = false;
   std::atomic<int> forced_{kNone};
