@@ -145,8 +145,7 @@ Outcome move_blocks(const Options& options, int ints) {
       EXPECT_EQ(mpi.Alltoall(out.data(), 1, type, in.data(), 1, type, mpi.world), mpi::kSuccess);
       for (std::size_t from = 0; from < 2; ++from) {
         for (std::size_t i = 0; i < each; ++i) {
-          const auto sent =
-              (round * 2 + static_cast<int>(from)) * 10'000 + static_cast<int>(static_cast<std::size_t>(rank) * each + i);
+          const auto sent = (round * 2 + static_cast<int>(from)) * 10'000 + static_cast<int>(static_cast<std::size_t>(rank) * each + i);
           ASSERT_EQ(in[from * each + i], i % 2 == 0 ? sent : -1) << "round " << round << ", from " << from << ", int " << i;
         }
       }
@@ -170,8 +169,8 @@ std::vector<std::tuple<MpiWay, MpiWay, float>> learned_of_offers() {
   return all;
 }
 
-// Calls in which all ranks hear of all, by boards: whatever is tried, all arrives, some calls are the MPI's and some are
-// not, and each rank knows what the first one has found out.
+// Calls in which all ranks hear of all, by boards: whatever is tried, all arrives, some calls are the MPI's and some
+// are not, and each rank knows what the first one has found out.
 void expect_tried_together(const Options& options, const collectives::Kind& kind, bool counts) {
   using namespace collectives;
   constexpr int kRounds = 1200;

@@ -69,9 +69,7 @@ struct Said {
     sizes |= other_sizes;
   }
   /// Whether some gain, none refuses, and none has the call left.
-  [[nodiscard]] bool gains() const {
-    return (says & (Slot::offers_some | Slot::refuses | Slot::leaves)) == Slot::offers_some;
-  }
+  [[nodiscard]] bool gains() const { return (says & (Slot::offers_some | Slot::refuses | Slot::leaves)) == Slot::offers_some; }
 };
 
 /// One rank's part in one call.
@@ -176,8 +174,8 @@ class Exchange {
 /// offered; when its receivers take nothing it is packed. `spins`: how often it was looked for.
 void await(Job& job, std::span<protocol::Request* const> offers, int spins, std::int64_t& since);
 
-/// What the first rank tries with all of them, of blocks like this one, in a call in which all hear of it. `ordered`: it
-/// is a call that the last one has ordered. `tried`: what this rank does of the call.
+/// What the first rank tries with all of them, of blocks like this one, in a call in which all hear of it. `ordered`:
+/// by the last one. `tried`: what this rank does of the call.
 Order order_of(Job& job, MpiUse use, const Type& type, Count count, const CommOf& of, bool ordered, Ways::OneWay& tried);
 /// Null: there is no memory for it. Throws nothing.
 CommOf* find(Job& job, Comm comm);

@@ -4,9 +4,9 @@
 //   first rank    order: leave          not timed ── timed ──┤ order: the other half of the pair
 //   all ranks     note, then the MPI    the MPI              notes
 //
-// A trial is two calls that go one way, of which the second is timed (contests.hpp): the order is given in the first, in
-// which each rank hears of each, and holds for that and the next one. Then all ranks ask one another again, so that the
-// next order is heard. What is learned goes the same way: each rank takes it as learned of its own blocks.
+// A trial is two calls that go one way, of which the second is timed (contests.hpp): the order is given in the first,
+// in which each rank hears of each, and holds for that and the next one. Then all ranks ask one another again, so that
+// the next order is heard. What is learned goes the same way: each rank takes it as learned of its own blocks.
 #include <cmath>
 
 #include "lacuna/mpi/messages/exchange.hpp"

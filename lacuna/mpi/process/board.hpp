@@ -27,8 +27,8 @@
 
 namespace lacuna::mpi {
 
-/// What the first rank of a communicator has all its ranks do, and what it has learned by that: of two ways, how long the
-/// second takes beside the first.
+/// What the first rank of a communicator has all its ranks do, and what it has learned by that: of two ways, how long
+/// the second takes beside the first.
 struct Order {
   Ordered next{};
   std::uint8_t first = 0, second = 0;
