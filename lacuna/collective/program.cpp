@@ -14,13 +14,15 @@ using protocol::Status;
 // --- the alarm -------------------------------------------------------------------------------------------------------
 
 Alarm::~Alarm() {
-  if (request_ != nullptr && !ranks_.cancel(request_)) (void)ranks_.test(request_);
+  if (request_ != nullptr && !ranks_.cancel(request_) && !ranks_.test(request_)) ranks_.give_up(request_);
   for (Request* request : ringing_) {
     if (!ranks_.test(request)) ranks_.give_up(request);
   }
 }
 
+// A rank that has lost another one is not told by that one, and the others need not know.
 Result<void> Alarm::arm() {
+  if (const base::Error* lost = ranks_.lost(); lost != nullptr && request_ == nullptr) return std::unexpected(*lost);
   if (request_ == nullptr && ranks_.size() > 1)
     request_ = LACUNA_TRY(ranks_.irecv(&words_, LACUNA_TRY(Layout::bytes(sizeof words_)), protocol::kAnySource, tag_));
   return {};
@@ -28,7 +30,7 @@ Result<void> Alarm::arm() {
 
 base::Error Alarm::heard(const Result<Status>& ended) {
   request_ = nullptr;
-  heard_ = true;
+  heard_ = ended || ended.error().code == Code::peer_lost;  // two ranks may be lost to one another alone
   if (!ended) return ended.error();
   words_.text[sizeof words_.text - 1] = 0;
   const bool known = words_.code >= 0 && words_.code <= static_cast<std::int32_t>(Code::truncated);

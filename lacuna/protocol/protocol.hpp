@@ -266,6 +266,8 @@ class Communicator {
   [[nodiscard]] int rank() const;
   [[nodiscard]] int size() const;
   [[nodiscard]] nic::Context& context();
+  /// Why this rank and another one have lost one another: the first such error; null: they have not.
+  [[nodiscard]] const base::Error* lost() const;
   /// Whether ranks are connected when they first talk (Group::hub), so that a look finds what any of them sent.
   [[nodiscard]] bool by_hub() const;
 

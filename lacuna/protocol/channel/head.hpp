@@ -24,6 +24,7 @@ enum class HeadKind : std::uint8_t {
   layout,    ///< a part of a layout's wire form as payload: LayoutPart
   credit,    ///< how many bytes of small messages were received
   bye,       ///< nothing will follow
+  lost,      ///< the sender has lost this rank: nothing that is under way between the two will end
 };
 
 inline constexpr std::size_t kBody = 36;
@@ -47,6 +48,7 @@ static_assert(sizeof(Head) == 64 && std::is_trivially_copyable_v<Head>);
 struct Arrived {
   Head head;
   const std::byte* payload = nullptr;  ///< head.payload bytes
+  bool failed = false;                 ///< there is none, and a request of the channel failed: it may be broken
 };
 
 // Bodies; stream/stream_ring.hpp has the one of a stream.

@@ -73,6 +73,7 @@ class QueueChannel final : public Channel {
         Head nothing;
         commit(nothing);
       }
+      arrival.failed = arrived_.empty() && (failed_ || broken_);
       if (arrived_.empty()) return false;
       const Came& came = arrived_.front();
       const std::byte* slot = memory_.buffer.data() + static_cast<std::size_t>(came.receive) * kSlot;
@@ -137,6 +138,7 @@ class QueueChannel final : public Channel {
         arrived_sends_ = std::max(arrived_sends_, done.wr_id);
       else if (done.status == nic::Status::success)
         arrived_.push_back({static_cast<int>(done.wr_id), done.byte_len});
+      failed_ = failed_ || done.status != nic::Status::success;
     }
   }
 
@@ -152,6 +154,7 @@ class QueueChannel final : public Channel {
   int next_send_ = 0;
   bool emptied_ = false;  // what came last was just taken: a look for more would make its answer late
   bool shown_ = false;    // the oldest arrival's credits are counted
+  bool failed_ = false;   // some request
   std::deque<Came> arrived_;
   std::optional<base::Error> broken_;
 };

@@ -32,6 +32,7 @@ Result<Status> Communicator::Parts::end(Request* request) {
 int Communicator::rank() const { return parts_->local.rank; }
 int Communicator::size() const { return parts_->local.size(); }
 nic::Context& Communicator::context() { return parts_->local.context; }
+const base::Error* Communicator::lost() const { return parts_->local.lost ? &*parts_->local.lost : nullptr; }
 bool Communicator::by_hub() const { return parts_->local.hub != nullptr; }
 
 // --- sends and receives ----------------------------------------------------------------------------------------------

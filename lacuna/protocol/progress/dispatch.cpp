@@ -30,6 +30,8 @@ Result<void> Dispatch::take(Peer& peer, const Channel::Arrival& arrival) {
     case HeadKind::layout: return peer.heard.part(body_of<LayoutPart>(head), {arrival.payload, head.payload});
     case HeadKind::credit: return peer.credit.freed(head.bytes) ? Result<void>() : malformed(peer, "that it received more than was sent");
     case HeadKind::bye: peer.left = true; return {};
+    case HeadKind::lost:
+      return base::fail(base::Code::transfer, fmt::format("rank {} met an error, and ended all messages with this rank", peer.rank));
     default: return malformed(peer, fmt::format("something of kind {}", static_cast<int>(head.kind)));
   }
 }

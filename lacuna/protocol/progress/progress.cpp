@@ -22,10 +22,24 @@ bool Progress::advance() {
 }
 
 bool Progress::advance_or_lose(Peer& peer) {
-  if (peer.channel == nullptr || peer.lost) return false;
+  if (peer.channel == nullptr) return false;
+  if (peer.lost) return !peer.outbox.empty() && tell_lost(peer);
   const Result<bool> some = advance(peer);
   if (!some) completion_.lose(peer, some.error());
   return !some || *some;
+}
+
+// What a lost peer still says makes room for what it is told.
+bool Progress::tell_lost(Peer& peer) {
+  Channel::Arrival arrival;
+  for (int i = 0; i < kArrivalsPerRound; ++i) {
+    const Result<bool> came = peer.channel->next(arrival);
+    if (!came) peer.outbox.clear();
+    if (!came || !*came) break;
+    peer.channel->pop();
+  }
+  if (peer.channel->fault() != nullptr) peer.outbox.clear();
+  return sends_.flush(peer);
 }
 
 // Only the peers of which there is something to do: what came, what waits for room, what moves.
@@ -69,6 +83,7 @@ Result<bool> Progress::advance(Peer& peer) {
     peer.channel->pop();
     moved = true;
   }
+  suspects_ = suspects_ || arrival.failed;
   if (!peer.outbox.empty()) moved = sends_.flush(peer) || moved;
   if (peer.idle()) return moved;
   moved = LACUNA_TRY(streams_.advance(peer)) || moved;
@@ -78,13 +93,13 @@ Result<bool> Progress::advance(Peer& peer) {
   return moved;
 }
 
-void Progress::look_for_faults() {
+bool Progress::look_for_faults() {
   local_.pool.tidy(local_.context.now());
-  if (local_.hub != nullptr) {
-    std::erase_if(local_.hub->failing(), [this](int rank) { return look_for_fault(local_.peer(rank)); });
-  } else {
-    for (Peer& peer : local_.known()) look_for_fault(peer);
-  }
+  if (local_.hub != nullptr)
+    return std::erase_if(local_.hub->failing(), [this](int rank) { return look_for_fault(local_.peer(rank)); }) > 0;
+  bool lost = false;
+  for (Peer& peer : local_.known()) lost = (!peer.lost && look_for_fault(peer)) || lost;
+  return lost;
 }
 
 // True: the peer is lost.

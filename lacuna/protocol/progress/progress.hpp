@@ -37,12 +37,13 @@ class Progress {
   bool advance();
   /// Errors, of the peer: those of what it says.
   Result<bool> advance(Peer& peer);
-  /// After a round in which nothing moved.
-  void idle() {
-    if (++idle_ % kIdlePerLook == 0) look_for_faults();
+  /// After a round in which nothing moved. True: requests ended all the same, since a peer is gone.
+  bool idle() {
+    const bool suspects = std::exchange(suspects_, false) || (local_.hub != nullptr && !local_.hub->failing().empty());
+    return (++idle_ % kIdlePerLook == 0 || suspects) && look_for_faults();
   }
-  /// Peers whose channel is broken are lost.
-  void look_for_faults();
+  /// Peers whose channel is broken are lost. Whether there are some.
+  bool look_for_faults();
   /// Until `ready` says true; `lock` is free now and then. Errors: timeout.
   template <class Ready>
   Result<void> until(std::unique_lock<std::mutex>& lock, const Ready& ready, std::int64_t timeout_ns) {
@@ -55,7 +56,7 @@ class Progress {
         base::cpu_relax();
         continue;
       }
-      idle();
+      if (idle()) continue;
       LACUNA_TRY(context.wait(deadline));
       if (!lock.owns_lock()) continue;
       lock.unlock();
@@ -69,6 +70,7 @@ class Progress {
 
  private:
   bool advance_or_lose(Peer& peer);
+  bool tell_lost(Peer& peer);
   bool look_for_fault(Peer& peer);
   bool advance_by_hub();
   bool take_from_hub();
@@ -80,6 +82,7 @@ class Progress {
   StreamTransfers& streams_;
   RendezvousTransfers& rendezvous_;
   Accesses& accesses_;
+  bool suspects_ = false;  // a channel, of being broken
   std::uint32_t idle_ = 0;
   int spins_ = 0;
 };

@@ -98,6 +98,11 @@ class RendezvousLine {
   /// Both ends make their endpoints in the same order. Errors: those of `make`.
   Result<void> connect(const nic::Limits& limits, const Connect& make);
   [[nodiscard]] bool connected() const { return !lanes_.empty(); }
+  /// Ends all transfers, and the connection: from now on the peer reaches none of their memory.
+  void end() {
+    transfers.clear();
+    lanes_.clear();
+  }
   /// The path's endpoint for this part. Null if there is no such path.
   [[nodiscard]] method::Endpoint* endpoint(nic::Path path, std::uint32_t part) const;
   [[nodiscard]] std::size_t endpoints(nic::Path path) const;

@@ -78,10 +78,17 @@ void Completion::give_up(Request& request) {
 void Completion::lose(Peer& peer, base::Error error) {
   if (peer.lost) return;
   peer.lost = error;
+  if (!local_.lost) local_.lost = error;
   for (QueuedHead& waiting : peer.outbox) {
     if (waiting.eager != nullptr) fail(*waiting.eager, error);
   }
   peer.outbox.clear();
+  if (error.code != base::Code::peer_lost && peer.channel != nullptr && peer.channel->carries()) {
+    Head head;  // the peer may wait for this end
+    head.kind = HeadKind::lost;
+    peer.outbox.push_back({.head = head, .payload = {}});
+    local_.queue(peer);
+  }
   const auto end_all = [&](auto& list) {
     for (Request* request : list) fail(*request, error);
     list.clear();
@@ -91,7 +98,7 @@ void Completion::lose(Peer& peer, base::Error error) {
   end_all(peer.streams.for_rings);
   for (RendezvousLine* line : {&peer.outgoing, &peer.incoming}) {
     for (RendezvousTransfer& one : line->transfers) fail(*one.request, error);
-    line->transfers.clear();
+    line->end();
   }
   for (auto* waiting : {&peer.announcements.announced, &peer.announcements.expected, &peer.accesses.begun}) {
     for (auto& [number, request] : std::exchange(*waiting, {})) fail(*request, error);

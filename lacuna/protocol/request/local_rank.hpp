@@ -28,6 +28,7 @@ struct LocalRank {
   std::vector<Peer*> moving;     ///< a message is under way
   std::vector<nic::Card> cards;  ///< of a group that has these instead of connections; by rank
   RequestPool requests;
+  std::optional<base::Error> lost;  ///< why the first peer is lost
 
   [[nodiscard]] int size() const { return static_cast<int>(peers.size()); }
   [[nodiscard]] Peer& peer(int number) {

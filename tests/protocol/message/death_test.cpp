@@ -165,6 +165,27 @@ TEST(DeadPeer, IsKnownSoon) {
 }
 
 // What an offer's sender left behind is there when it is not.
+// A rank that gives a message up goes on living, and has nothing more to do with its peer, which waits for another one.
+TEST(DeadPeer, OrOneThatGaveUpIsKnown) {
+  EXPECT_EQ(in_ranks({.processes = true},
+                     [](Communicator& ranks) -> std::string {
+                       std::vector<std::byte> memory(8 << 20);
+                       const Layout bytes = LACUNA_END_TRY(Layout::bytes(std::ssize(memory)));
+                       const Layout none = LACUNA_END_TRY(Layout::bytes(0));
+                       if (ranks.rank() == 0) {
+                         protocol::Request* send = LACUNA_END_TRY(ranks.isend(memory.data(), bytes, 1, 1));
+                         LACUNA_END_TRY(ranks.recv(memory.data(), none, 1, 2));
+                         ranks.give_up(send);
+                       } else {
+                         LACUNA_END_TRY(ranks.send(memory.data(), none, 0, 2));
+                         const auto came = ranks.recv(memory.data(), none, 0, 3);  // while rank 0 is still there
+                         LACUNA_END_EXPECT(!came && came.error().code == base::Code::transfer);
+                       }
+                       return {};
+                     }),
+            "");
+}
+
 TEST(DeadPeer, LeavesWhatItOffered) {
   std::vector<protocol::Group> made = support::value(groups(2));
   const Layout bytes = support::value(Layout::bytes(5'000'000));

@@ -25,7 +25,7 @@ std::vector<Lie> lies() {
   };
   const auto sharing = [&](const std::string& name, const Head& what) { made.push_back({name, true, what, {}}); };
   sharing("KindZero", plain(HeadKind{}));
-  both("KindThirteen", plain(static_cast<HeadKind>(13)));
+  both("KindFourteen", plain(static_cast<HeadKind>(14)));
   both("KindLast", plain(static_cast<HeadKind>(255)));
   both("AnswerToNothing", head(HeadKind::answer, Answer{1, 0, {}, AnswerKind::nothing}, 0, 77), 16);
   both("PartOfNothing", head(HeadKind::part, protocol::PartBody{1, {}, 0}, 0, 77), 16);
