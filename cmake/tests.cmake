@@ -23,13 +23,18 @@ set(share_timeout 1800)
 
 # Helpers, shared by all, and main().
 file(GLOB_RECURSE support_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/support/*.cpp)
+list(FILTER support_sources EXCLUDE REGEX "/(random_layout|typemap)\\.cpp$")  # lacuna_test_layouts
 add_library(lacuna_test_support STATIC ${support_sources})
 find_library(LACUNA_URING uring REQUIRED)  # memory that is really pinned (tests/support/mlx5/pins.hpp)
 target_link_libraries(lacuna_test_support
-  PUBLIC lacuna_tools GTest::gtest fmt::fmt
+  PUBLIC lacuna_test_layouts lacuna_tools GTest::gtest fmt::fmt
   PRIVATE ${LACUNA_URING} lacuna_options)
 target_compile_definitions(lacuna_test_support PRIVATE LACUNA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 compile_at_once(lacuna_test_support)
+
+# Random layouts and the naive walk over them, which lacuna_simulate has without the rest
+add_library(lacuna_test_layouts STATIC ${PROJECT_SOURCE_DIR}/tests/support/random_layout.cpp ${PROJECT_SOURCE_DIR}/tests/support/typemap.cpp)
+target_link_libraries(lacuna_test_layouts PUBLIC lacuna_inside PRIVATE lacuna_options)
 
 # What is tested is optimised as it is shipped, and looked through for undefined behaviour. The tests themselves would
 # take three times as long to compile that way.
@@ -83,6 +88,16 @@ if(NOT hand_overs)
   list(REMOVE_ITEM test_folders handover)
 endif()
 
+# Worlds in which things go wrong: lacuna_simulate, and what its tests use.
+file(GLOB simulate_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/simulate/*.cpp)
+list(FILTER simulate_sources EXCLUDE REGEX "/(main|.*_test)\\.cpp$")
+add_library(lacuna_simulation STATIC ${simulate_sources})
+target_compile_definitions(lacuna_simulation PRIVATE LACUNA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+target_link_libraries(lacuna_simulation PUBLIC lacuna_test_layouts fmt::fmt PRIVATE lacuna_options)
+compile_at_once(lacuna_simulation)
+add_executable(lacuna_simulate tests/simulate/main.cpp)
+target_link_libraries(lacuna_simulate PRIVATE lacuna_simulation lacuna_options)
+
 # The interposer over the fake host of tests/interposer, which takes the place of host.cpp and machine.cpp. Nothing is
 # looked up there.
 file(GLOB_RECURSE interposer_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lacuna/mpi/*.cpp)
@@ -105,6 +120,9 @@ foreach(folder IN LISTS test_folders)
     list(APPEND folder_files examples/fft2d/check.cpp examples/fft2d/transpose.cpp examples/stencil2d/jacobi.cpp examples/faces3d/check.cpp)
   endif()
   list(FILTER folder_files EXCLUDE REGEX "/interposer/stub/")
+  if(folder STREQUAL "simulate")
+    list(FILTER folder_files INCLUDE REGEX "_test\\.cpp$")
+  endif()
   if(folder STREQUAL "device")  # the layouts that the CPU's copies are tested with
     list(APPEND folder_files tests/copy/recipe.cpp tests/copy/shapes.cpp tests/copy/compositions.cpp)
   endif()
@@ -128,6 +146,9 @@ foreach(folder IN LISTS test_folders)
   endif()
   if(folder STREQUAL "c")
     target_compile_definitions(${target} PRIVATE LACUNA_VERSION="${PROJECT_VERSION}")
+  endif()
+  if(folder STREQUAL "simulate")
+    target_link_libraries(${target} PRIVATE lacuna_simulation)
   endif()
   if(folder STREQUAL "handover")
     target_link_libraries(${target} PRIVATE lacuna_handover)
@@ -175,6 +196,16 @@ if(LACUNA_SANITIZE STREQUAL "none")
   add_share(method.on_ofi_tcp method 98 LACUNA_TEST_NIC=ofi:tcp "--gtest_filter=*wire*TwoProcesses*:*TwoProcesses*wire*")
   add_share(protocol.on_ofi_tcp protocol 98 LACUNA_TEST_NIC=ofi:tcp "--gtest_filter=Storm*:DeadPeer*:Truncation*:Access*")
   add_share(method.on_ofi_narrow method 98 LACUNA_TEST_NIC=narrow "--gtest_filter=*EveryMethod*TwoProcesses*wire_*")
+endif()
+
+# Simulated worlds in which things go wrong, as many as take a minute.
+set(simulated_seeds 1000)
+if(NOT LACUNA_SANITIZE STREQUAL "none")
+  set(simulated_seeds 60)
+endif()
+if(NOT LACUNA_SANITIZE STREQUAL "thread")  # one thread, whose stacks it does not know
+  add_test(NAME simulate.seeds COMMAND lacuna_simulate --seeds ${simulated_seeds} --jobs 2)
+  set_tests_properties(simulate.seeds PROPERTIES LABELS programs TIMEOUT ${share_timeout})
 endif()
 
 # The hand-overs themselves, small, in as many processes as they have; and that a byte that is flipped on its way is

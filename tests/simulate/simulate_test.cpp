@@ -1,0 +1,92 @@
+// Simulated worlds in which things go wrong. lacuna_simulate plays a thousand of them in the gate; here is what holds
+// of the simulator itself, and the seeds that found a bug.
+#include <gtest/gtest.h>
+
+#include "tests/simulate/run.hpp"
+#include "tests/simulate/shrink.hpp"
+#include "tests/support/environment.hpp"
+#include "tests/support/tier.hpp"
+
+namespace lacuna::test {
+namespace LACUNA_TEST_FILE {
+
+LACUNA_LEFT_OUT(thread, "Simulated.*");
+
+using simulate::draw;
+using simulate::Outcome;
+using simulate::run;
+using simulate::Story;
+
+class Simulated : public testing::Test {
+  Set profile_{"LACUNA_PROFILE", "/nonexistent/profile.json"};
+};
+
+void expect_well(std::uint64_t seed) {
+  const Outcome outcome = run(draw(seed));
+  for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << "seed " << seed << ": " << wrong;
+}
+
+TEST_F(Simulated, PlaysTheSameAgain) {
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    const Outcome first = run(draw(seed)), again = run(draw(seed), true);
+    EXPECT_EQ(first.digest, again.digest) << "seed " << seed;
+    EXPECT_TRUE(first.trace.empty());
+    EXPECT_GT(again.trace.size(), 100U);
+  }
+}
+
+// Things do go wrong, messages go well all the same, and some fail as they may.
+TEST_F(Simulated, HasMisfortune) {
+  simulate::Happened happened;
+  std::int64_t messages = 0, failed = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    const Outcome outcome = run(draw(seed));
+    for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << "seed " << seed << ": " << wrong;
+    happened.add(outcome.happened);
+    messages += outcome.messages;
+    failed += outcome.failed;
+  }
+  for (const std::int64_t of :
+       {happened.late, happened.slow, happened.stalls, happened.refused, happened.jumps, happened.deaths, messages, failed})
+    EXPECT_GT(of, 0);
+}
+
+// Each of them failed once: a rank that slept although its request had ended (250), and although a peer was gone (5); a
+// rank that waited for one that had given up on it (576); exchanges whose ranks thought that all had heard of an error
+// (34, 610); memory that a peer wrote into after its request had failed (188); an alarm that came into memory that was
+// gone (1556).
+TEST_F(Simulated, GoesWellWhereItFailedOnce) {
+  for (const std::uint64_t seed : {5, 34, 188, 250, 576, 610, 1556}) expect_well(seed);
+}
+
+// A byte that is wrong is noticed, and what is left of the story is a message or two.
+TEST_F(Simulated, NoticesAWrongByte) {
+  int noticed = 0;
+  for (std::uint64_t seed = 1; noticed < 3 && seed < 40; ++seed) {
+    Story story = draw(seed);
+    if (story.luck.kills() || story.luck.no_keys > 0) continue;
+    story.luck.spoils = 1000;
+    const auto fails = [](const Story& one) { return !run(one).wrong.empty(); };
+    if (!fails(story)) continue;  // heads have no bytes that are packed, and the NIC gathers the rest
+    ++noticed;
+    EXPECT_LE(simulate::shrink(story, fails).steps(), 2) << "seed " << seed;
+  }
+  EXPECT_EQ(noticed, 3);
+}
+
+TEST_F(Simulated, ShrinksToWhatFails) {
+  Story story = draw(4);
+  ASSERT_GT(story.steps(), 10);
+  const int wanted = story.rounds.back().back().number;
+  const auto has_it = [wanted](const Story& one) {
+    return std::ranges::any_of(one.rounds, [&](const simulate::Round& round) {
+      return std::ranges::any_of(round, [&](const simulate::Step& step) { return step.number == wanted; });
+    });
+  };
+  const Story shortest = simulate::shrink(story, has_it);
+  EXPECT_EQ(shortest.steps(), 1);
+  EXPECT_TRUE(has_it(shortest));
+}
+
+}  // namespace LACUNA_TEST_FILE
+}  // namespace lacuna::test

@@ -1,0 +1,147 @@
+#include "tests/simulate/story.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "lacuna/method/method.hpp"
+
+namespace lacuna::simulate {
+namespace {
+
+using support::Random;
+
+// Rare things are not rare in all worlds: in half of them nothing of a kind ever happens.
+int often(Random& random, int most) { return random.one_in(2) ? 0 : static_cast<int>(random.scaled(most)); }
+
+Step draw_step(Random& random, const Story& story, int number) {
+  Step step;
+  step.number = number;
+  step.from = static_cast<int>(random.below(story.ranks));
+  step.to = static_cast<int>(random.below(story.ranks));
+  step.seed = random.next();
+  step.bytes = random.one_in(8) ? 0 : random.scaled(random.one_in(6) ? 300'000 : 20'000);
+  step.probes = random.one_in(10);
+  switch (random.below(16)) {
+    case 0: step.kind = Step::Kind::nothing; break;
+    case 1: step.kind = Step::Kind::works; break;
+    case 2:
+    case 3: step.kind = Step::Kind::put; break;
+    case 4:
+    case 5: step.kind = Step::Kind::get; break;
+    case 6: step.kind = !story.luck.kills() && (story.ranks <= 8 || random.one_in(4)) ? Step::Kind::exchange : Step::Kind::message; break;
+    default: break;
+  }
+  const bool remote = step.kind == Step::Kind::put || step.kind == Step::Kind::get;
+  if (remote && step.to == step.from) step.to = (step.to + 1) % story.ranks;
+  if (remote) step.bytes = 1 + step.bytes % 4000;
+  if (step.kind == Step::Kind::exchange) step.bytes = random.scaled(5000);
+  if (step.kind == Step::Kind::works) step.takes_ns = random.scaled(3'000'000);
+  return step;
+}
+
+// Wildcards: what a receive finds is not known before, so all messages to that rank have as many bytes and may be any
+// of them.
+void open_up(Random& random, Round& round, const Story& story) {
+  // A rank that is gone, or lost to this one, may be the one that is waited for.
+  if (story.luck.kills() || story.luck.no_keys > 0 || (story.keys >= 0 && !story.method.empty())) return;
+  const int to = static_cast<int>(random.below(story.ranks));
+  std::int64_t bytes = -1;
+  for (Step& step : round) {
+    if (step.kind != Step::Kind::message || step.to != to) continue;
+    if (bytes < 0) bytes = step.bytes;
+    step.bytes = bytes;
+    step.any_source = step.any_tag = true;
+  }
+}
+
+void draw_world(Random& random, Story& story) {
+  constexpr std::array kProfiles{"connectx5-rocev2",    "connectx5-rocev2-cache", "connectx5-platform1",
+                                 "infiniband-ddr-2006", "what-if-400g",           "what-if-no-umr"};
+  story.profile = kProfiles.at(static_cast<std::size_t>(random.below(kProfiles.size())));
+  story.ranks = random.one_in(12) ? static_cast<int>(random.between(9, 64)) : static_cast<int>(random.between(2, 8));
+  story.hub = random.one_in(3);
+  story.ranks_per_node = random.one_in(2) ? 1 : static_cast<int>(random.between(1, story.ranks));
+  if (random.one_in(3)) story.max_send_wr = static_cast<int>(random.between(4, 64));
+  if (random.one_in(3)) story.max_recv_wr = static_cast<int>(random.between(8, 64));
+  if (random.one_in(4)) story.max_sge = static_cast<int>(random.between(1, 8));
+  if (random.one_in(4)) story.keys = static_cast<int>(random.between(0, 4));
+  story.eager_bytes = random.one_in(3) ? random.scaled(60'000) : 0;
+  story.part_bytes = random.one_in(3) ? random.between(4096, 128 << 10) : 0;
+  story.registered_bytes = random.one_in(3) ? random.between(4096, 1 << 20) : 0;
+  story.registered_entries = random.one_in(3) ? static_cast<std::size_t>(random.between(1, 16)) : 0;
+  story.unexpected_bytes = random.one_in(4) ? random.between(0, 64 << 10) : -1;
+  story.registering = random.one_in(2) ? 0 : static_cast<int>(random.between(1, 4));
+  const method::Method& forced = method::methods()[static_cast<std::size_t>(random.below(std::ssize(method::methods())))];
+  const bool has_keys = story.keys != 0 && (story.profile.starts_with("connectx5") || story.profile == "what-if-400g");
+  if (random.one_in(3) && (!forced.indirect_keys || has_keys)) story.method = forced.name;
+  story.learns = random.one_in(4);
+}
+
+}  // namespace
+
+Luck draw_luck(Random& random, int ranks) {
+  Luck luck;
+  luck.late = often(random, 300);
+  luck.late_ns = random.scaled(200'000);
+  luck.slow = often(random, 100);
+  luck.slow_ns = random.scaled(50'000);
+  luck.stalls = often(random, 300);
+  luck.stall_ns = random.scaled(3'000'000'000);
+  luck.no_keys = often(random, 500);
+  luck.no_memory = 0;
+  luck.jumps = often(random, 3000);
+  luck.jump_ns = random.scaled(2'000'000'000);
+  if (random.one_in(5)) {
+    luck.dies = static_cast<int>(random.below(ranks));
+    luck.dies_at = random.scaled(4000);
+  }
+  return luck;
+}
+
+Story draw(std::uint64_t seed) {
+  Random random(seed);
+  Story story{.seed = seed};
+  draw_world(random, story);
+  story.luck = draw_luck(random, story.ranks);
+  const std::int64_t rounds = random.between(1, story.ranks > 8 ? 4 : 10);
+  int number = 0;
+  for (std::int64_t i = 0; i < rounds; ++i) {
+    Round round;
+    const std::int64_t steps = random.between(1, 24);
+    for (std::int64_t k = 0; k < steps; ++k) round.push_back(draw_step(random, story, number++));
+    if (random.one_in(3)) open_up(random, round, story);
+    story.rounds.push_back(std::move(round));
+  }
+  return story;
+}
+
+int Story::steps() const {
+  int all = 0;
+  for (const Round& round : rounds) all += static_cast<int>(round.size());
+  return all;
+}
+
+std::string Story::describe() const {
+  constexpr std::array kNames{"message", "put", "get", "exchange", "nothing", "works"};
+  std::string text = fmt::format(
+      "seed {}: {} ranks, {} of a node, {}, NIC {}, send queue {}, receive queue {}, sge {}, keys {}, eager {}, parts {}, registered {} in "
+      "{}, "
+      "unexpected {}, registering {}, method '{}', {}\n",
+      seed, ranks, ranks_per_node, hub ? "a hub" : "connections", profile, max_send_wr, max_recv_wr, max_sge, keys, eager_bytes, part_bytes,
+      registered_bytes, registered_entries, unexpected_bytes, registering, method, learns ? "learns" : "learns nothing");
+  text += fmt::format(
+      "luck: late {} by {} ns, slow {} by {}, stalls {} of {}, no keys {}, no memory {}, jumps {} by {}, rank {} dies at call {}\n",
+      luck.late, luck.late_ns, luck.slow, luck.slow_ns, luck.stalls, luck.stall_ns, luck.no_keys, luck.no_memory, luck.jumps, luck.jump_ns,
+      luck.dies, luck.dies_at);
+  for (std::size_t i = 0; i < rounds.size(); ++i) {
+    for (const Step& step : rounds[i]) {
+      text +=
+          fmt::format("  round {}, step {}: {} {} -> {}, {} bytes{}{}\n", i, step.number, kNames.at(static_cast<std::size_t>(step.kind)),
+                      step.from, step.to, step.bytes, step.any_source ? ", any source and tag" : "", step.probes ? ", probed" : "");
+    }
+  }
+  return text;
+}
+
+}  // namespace lacuna::simulate
