@@ -15,7 +15,7 @@ std::optional<MpiLearned> MpiLearner::end_round(MpiPrices& prices, std::int64_t 
   const auto decided = contests_.took(round.number, static_cast<double>(now - round.began));
   if (!decided) return std::nullopt;
   const Subject& subject = contests_.subject(decided->at);
-  const MpiLearned found{.version = version_,
+  MpiLearned found{.version = version_,
                          .use = subject.use,
                          .piece = subject.piece,
                          .first = decided->best,
