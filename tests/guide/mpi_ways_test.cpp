@@ -31,7 +31,7 @@ constexpr std::size_t kRuns = guide::kMpiRuns.size();
 
 // A profile in which each way takes `ns` for each byte and run.
 Json profile_of(const std::function<double(MpiUse, MpiWay, std::int64_t, std::int64_t)>& ns) {
-  Json profile{{"schema", "lacuna-mpi-ways/2"},    {"library", "mpich"},  {"library_version", "MPICH 9"},
+  Json profile{{"schema", "lacuna-mpi-ways/3"},    {"library", "mpich"},  {"library_version", "MPICH 9"},
                {"machine", guide::machine_name()}, {"created", "today"},  {"bytes", guide::kMpiBytes},
                {"runs", guide::kMpiRuns},          {"ns", Json::object()}};
   for (std::size_t use = 0; use < guide::kMpiUses; ++use) {

@@ -41,7 +41,7 @@ class LearningJobs : public testing::Test {
   [[nodiscard]] Options options(bool threads = false) const { return {.threads = threads, .profile = folder_ + "/mpi.json"}; }
   // By which each way takes as long as the others, so that all are worth a trial.
   void write_profile(bool open_mpi = false) const {
-    nlohmann::json profile{{"schema", "lacuna-mpi-ways/2"},
+    nlohmann::json profile{{"schema", "lacuna-mpi-ways/3"},
                            {"library", open_mpi ? "open_mpi" : "mpich"},
                            {"library_version", open_mpi ? kVersionOfOpenMpi : kVersion},
                            {"machine", guide::machine_name()},

@@ -114,8 +114,7 @@ class Board {
   friend class BoardUse;
   void leave();
   [[nodiscard]] bool is_left_by_all() const;
-  static constexpr std::int64_t kWishBytes = sizeof(Wishes);
-  static_assert(kWishBytes % alignof(Note) == 0);
+  static constexpr std::int64_t kWishBytes = (sizeof(Wishes) + alignof(Note) - 1) / alignof(Note) * alignof(Note);
   [[nodiscard]] Wishes& wishes(std::size_t rank) const { return *reinterpret_cast<Wishes*>(all_[rank].at); }
   struct Side {
     std::byte* at = nullptr;
