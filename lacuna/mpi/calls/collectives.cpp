@@ -1,6 +1,6 @@
 // MPI_Alltoall and its like: blocking, with a request, and persistent.
 #include "lacuna/mpi/calls/calls.hpp"
-#include "lacuna/mpi/messages/exchange.hpp"
+#include "lacuna/mpi/messages/later.hpp"
 
 namespace lacuna::mpi {
 namespace {
@@ -232,7 +232,7 @@ int collect(Function function, Collective kind, int root, Comm comm, const Block
   Job* const j = job;
   const auto pass = [&] { return go(as_said(out), as_said(in)); };
   if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
-  if (ending.request == nullptr || ending.persistent) {
+  {
     int result = kSuccess;
     const CollectiveCall<Number, At> call{.name = Passed::functions()[static_cast<std::size_t>(function)],
                                           .kind = kind,
@@ -241,7 +241,10 @@ int collect(Function function, Collective kind, int root, Comm comm, const Block
                                           .use = out.typed && kind == Collective::alltoall ? MpiUse::alltoallw : use_of(kind, out, in),
                                           .out = out,
                                           .in = in};
-    if (ending.persistent ? stand(*j, call, ending.request, result) : exchange(*j, call, result)) return result;
+    const bool taken = ending.persistent           ? stand(*j, call, ending.request, result)
+                       : ending.request != nullptr ? later(*j, call, ending.request, result)
+                                                   : exchange(*j, call, result);
+    if (taken) return result;
   }
   const Ways::OneWay tried = ending.request == nullptr ? tries(*j, kind, out, in) : Ways::OneWay();
   if (leaves(*j, kind, root, comm, out, in)) return passed(j, function, Why::host_is_fast, pass);

@@ -43,6 +43,8 @@ class Job : public Process {
   std::unique_ptr<Boards> boards;                 ///< as these,
   std::unique_ptr<Inquiries> inquiries;           ///< and these, if all ranks of this node have some
   std::unique_ptr<protocol::Communicator> ranks;  ///< of this node; null: this process is alone there
+  bool finds_orders = true;                       ///< of communicators: no call was missed for want of memory
+  IdleRequests idle_requests;
   std::unique_ptr<InterNodeTransport> transport;  ///< to other nodes; null: there are none
 
   /// Whether a message is the host's, to any rank, told at once; false where that is not known.
