@@ -63,11 +63,11 @@ bool copy_block(const Block& from, const Block& to);
 void pack_onto(const Board& board, std::uint32_t at, const Block& block);
 /// Unpacks what a rank's note tells of. False: the rank has no such bytes there, or they do not fit.
 bool unpack_from(const Board& board, int rank, const Note& note, const Block* block);
-/// All of them; false: they are not understood, and `why`. `places`: where each begins if they are packed, in elements,
-/// or in bytes if they have types of their own. `there`: whether each is somebody's; empty: all are.
+/// All of them; false: they are not understood, and `why`. `places`, unless null: where each begins if they are packed,
+/// in elements, or in bytes if they have types of their own. `there`: whether each is somebody's; empty: all are.
 template <class Number, class At>
 bool list(Process& process, const Blocks<Number, At>& blocks, int number, const std::vector<bool>& there, std::vector<Block>& parts,
-          std::vector<std::int64_t>& places, Why& why);
+          std::vector<std::int64_t>* places, Why& why);
 /// Blocks that are packed, or will be.
 class PackedSide {
  public:

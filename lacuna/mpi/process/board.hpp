@@ -94,6 +94,17 @@ class Board {
     }
     return true;
   }
+  /// A hint, before begin(): notes and so many bytes of this rank's room will be written in that call. Lines that others
+  /// have read come back while the call's blocks are looked at.
+  void expect(std::int64_t bytes) const {
+    constexpr std::int64_t kMost = 2 << 10;
+    constexpr std::size_t kMostNotes = 8;
+    std::byte* const next = half(rank_, calls_ + 1);
+    for (std::size_t rank = 0; rank < std::min(all_.size(), kMostNotes); ++rank)
+      if (rank != rank_) base::prefetch_to_write(next + rank * sizeof(Note));
+    for (std::int64_t line = 0; line < std::min(bytes, kMost); line += alignof(Note))
+      base::prefetch_to_write(next + notes_bytes(rank_) + line);
+  }
   [[nodiscard]] bool has_part() const { return parts_ - read_by_all_ < kParts; }
   [[nodiscard]] std::int64_t room_bytes(std::size_t rank) const { return in_part_ ? kPartRoom : all_[rank].room; }
   [[nodiscard]] std::int64_t room_bytes() const { return room_bytes(rank_); }
