@@ -94,8 +94,8 @@ class Board {
     }
     return true;
   }
-  /// A hint, before begin(): notes and so many bytes of this rank's room will be written in that call. Lines that others
-  /// have read come back while the call's blocks are looked at.
+  /// A hint, before begin(): notes and so many bytes of this rank's room will be written in that call. Lines that
+  /// others have read come back while the call's blocks are looked at.
   void expect(std::int64_t bytes) const {
     constexpr std::int64_t kMost = 2 << 10;
     constexpr std::size_t kMostNotes = 8;
