@@ -72,6 +72,7 @@ OPEN = {
     "lacuna/mpi/inter_node/transport.hpp",
     "lacuna/mpi/messages/batch.hpp",
     "lacuna/mpi/messages/exchange.hpp",
+    "lacuna/mpi/messages/later.hpp",
 }
 
 # Beside its own header, which may include them: what the layers below and the tools may include.

@@ -14,7 +14,7 @@ using namespace fields;
 
 namespace {
 
-constexpr const char* kMpiSchema = "lacuna-mpi-ways/2";
+constexpr const char* kMpiSchema = "lacuna-mpi-ways/3";
 
 std::unexpected<base::Error> unfit(std::string message) { return base::fail(base::Code::invalid_argument, std::move(message)); }
 

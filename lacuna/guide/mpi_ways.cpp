@@ -20,10 +20,18 @@ constexpr std::array<WayEntry, kMpiWays> kWays{{
     {"offered", [](MpiUse) { return true; }},
 }};
 constexpr bool waits_for_all(MpiUse use) {
-  return !is_message(use) && use != MpiUse::gather && use != MpiUse::scatter && use != MpiUse::bcast;
+  switch (use) {
+    case MpiUse::alltoall:
+    case MpiUse::alltoallv:
+    case MpiUse::alltoallw:
+    case MpiUse::allgather:
+    case MpiUse::allgatherv:
+    case MpiUse::neighbor: return true;
+    default: return false;
+  }
 }
-constexpr std::array<std::string_view, kMpiUses> kUses{"send",      "later",  "alltoall", "alltoallv", "alltoallw",
-                                                       "allgather", "gather", "scatter",  "bcast",     "neighbor"};
+constexpr std::array<std::string_view, kMpiUses> kUses{"send",   "later",   "alltoall", "alltoallv", "alltoallw", "allgather", "allgatherv",
+                                                       "gather", "gatherv", "scatter",  "scatterv",  "bcast",     "neighbor"};
 constexpr std::array<std::string_view, kMpiLibraries> kLibraries{"open_mpi", "mpich", "mpich_4_0", "intel"};
 
 template <class Enum, std::size_t N>

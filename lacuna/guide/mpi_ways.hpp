@@ -37,12 +37,15 @@ enum class MpiUse : std::uint8_t {
   alltoallv,
   alltoallw,
   allgather,
+  allgatherv,
   gather,
+  gatherv,
   scatter,
+  scatterv,
   bcast,
   neighbor,  ///< MPI_Neighbor_alltoall and its like
 };
-inline constexpr std::size_t kMpiUses = 10;
+inline constexpr std::size_t kMpiUses = 13;
 /// Bytes that a rank's boards have at most, memory by which collectives of a node go, of one that shares so many with
 /// the others besides. An eighth: of 16 MiB, the least of a rank, that is two boards of communicators.
 constexpr std::int64_t mpi_board_bytes(std::int64_t shared_bytes) { return shared_bytes / 8; }

@@ -31,7 +31,7 @@ constexpr std::size_t kRuns = guide::kMpiRuns.size();
 
 // A profile in which each way takes `ns` for each byte and run.
 Json profile_of(const std::function<double(MpiUse, MpiWay, std::int64_t, std::int64_t)>& ns) {
-  Json profile{{"schema", "lacuna-mpi-ways/2"},    {"library", "mpich"},  {"library_version", "MPICH 9"},
+  Json profile{{"schema", "lacuna-mpi-ways/3"},    {"library", "mpich"},  {"library_version", "MPICH 9"},
                {"machine", guide::machine_name()}, {"created", "today"},  {"bytes", guide::kMpiBytes},
                {"runs", guide::kMpiRuns},          {"ns", Json::object()}};
   for (std::size_t use = 0; use < guide::kMpiUses; ++use) {
@@ -158,7 +158,7 @@ TEST_F(MpiProfiles, ThatAreWrongAreRefused) {
     return refusal_of(profile);
   };
   EXPECT_EQ(spoilt([](Json&) {}), "");
-  EXPECT_NE(spoilt([](Json& p) { p["schema"] = "lacuna-mpi-ways/3"; }).find("schema"), std::string::npos);
+  EXPECT_NE(spoilt([](Json& p) { p["schema"] = "lacuna-mpi-ways/4"; }).find("schema"), std::string::npos);
   EXPECT_NE(spoilt([](Json& p) { p["bytes"][0] = 1; }).find("bytes"), std::string::npos);
   EXPECT_NE(spoilt([](Json& p) { p["runs"] = 3; }).find("runs"), std::string::npos);
   EXPECT_NE(spoilt([](Json& p) { p["ns"].erase("bcast"); }).find("bcast"), std::string::npos);
@@ -256,7 +256,8 @@ TEST(MpiWays, OfferLessWhereRanksShareCpus) {
     shared.share_cpus();
     for (std::size_t use = 0; use < guide::kMpiUses; ++use) {
       const auto of = static_cast<MpiUse>(use);
-      const bool alike = of == MpiUse::send || of == MpiUse::later || of == MpiUse::gather || of == MpiUse::scatter || of == MpiUse::bcast;
+      constexpr std::array kOfOneRoot{MpiUse::gather, MpiUse::gatherv, MpiUse::scatter, MpiUse::scatterv, MpiUse::bcast};
+      const bool alike = of == MpiUse::send || of == MpiUse::later || std::ranges::find(kOfOneRoot, of) != kOfOneRoot.end();
       for (const std::int64_t bytes : guide::kMpiBytes) {
         const Piece piece{.bytes = bytes, .run = 64};
         const MpiWay alone = usual.choose(of, piece), chosen = shared.choose(of, piece);

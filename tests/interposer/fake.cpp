@@ -33,6 +33,8 @@ using mpi::kSuccess;
 #define INTERPOSED(X)    \
   X(Init_thread)         \
   X(Finalize)            \
+  X(Comm_dup)            \
+  X(Comm_free)           \
   X(Type_commit)         \
   X(Type_dup)            \
   X(Type_free)           \

@@ -1,6 +1,6 @@
 // MPI_Alltoall and its like: blocking, with a request, and persistent.
 #include "lacuna/mpi/calls/calls.hpp"
-#include "lacuna/mpi/messages/exchange.hpp"
+#include "lacuna/mpi/messages/later.hpp"
 
 namespace lacuna::mpi {
 namespace {
@@ -83,12 +83,12 @@ std::unique_ptr<Operation> operation_of(Job& j, std::unique_ptr<Collection> coll
 
 // What packing of its blocks is measured with.
 template <class Number, class At>
-MpiUse use_of(Collective kind, const Blocks<Number, At>& out) {
+MpiUse use_of(Collective kind, const Blocks<Number, At>& out, const Blocks<Number, At>& in) {
   switch (kind) {
     case Collective::alltoall: return out.each ? MpiUse::alltoallv : MpiUse::alltoall;
-    case Collective::allgather: return MpiUse::allgather;
-    case Collective::gather: return MpiUse::gather;
-    case Collective::scatter: return MpiUse::scatter;
+    case Collective::allgather: return in.each ? MpiUse::allgatherv : MpiUse::allgather;
+    case Collective::gather: return in.each ? MpiUse::gatherv : MpiUse::gather;
+    case Collective::scatter: return out.each ? MpiUse::scatterv : MpiUse::scatter;
     case Collective::bcast: return MpiUse::bcast;
     case Collective::neighbor_alltoall:
     case Collective::neighbor_allgather: break;
@@ -139,7 +139,7 @@ bool count_blocks(Job& j, Collective kind, int root, Comm comm, int& out, int& i
 // others' arguments mean nothing: it is known if it is like the other one, or if this is the root.
 template <class Number, class At>
 bool leaves(Job& j, Collective kind, int root, Comm comm, const Blocks<Number, At>& out, const Blocks<Number, At>& in) {
-  const MpiUse use = use_of(kind, out);
+  const MpiUse use = use_of(kind, out, in);
   const auto left = [&](const Blocks<Number, At>& side, int number) {
     if (side.base == in_place()) return false;
     for (int i = 0; i < number; ++i) {
@@ -163,10 +163,10 @@ bool leaves(Job& j, Collective kind, int root, Comm comm, const Blocks<Number, A
 
 // What a program that learns tries: of calls in which each rank waits for others, and all blocks are alike.
 template <class Number, class At>
-Ways::OneWay tries(Job& j, Collective kind, const Blocks<Number, At>& out) {
+Ways::OneWay tries(Job& j, Collective kind, const Blocks<Number, At>& out, const Blocks<Number, At>& in) {
   if (!j.ways.learns() || (!all_with_all(kind) && !of_neighbors(kind))) return {};
   const bool alike = !out.each && out.base != in_place();
-  Ways::OneWay tried = j.ways.try_collective(use_of(kind, out), alike ? j.types.seen(out.type) : nullptr, out.count, j.types);
+  Ways::OneWay tried = j.ways.try_collective(use_of(kind, out, in), alike ? j.types.seen(out.type) : nullptr, out.count, j.types);
   j.ways.receives();
   j.ways.waited();
   return tried;
@@ -178,7 +178,7 @@ std::unique_ptr<Collection> packed_of(Job& j, Collective kind, int root, Comm co
                                       const Blocks<Number, At>& in, bool persistent, Why& why) try {
   Shape shape;
   if (!shape_of(j, kind, root, comm, out.base == in_place(), in.base == in_place(), shape, why)) return nullptr;
-  const MpiUse use = use_of(kind, out);
+  const MpiUse use = use_of(kind, out, in);
   Why of_out = Why::no_data, of_in = Why::no_data;
   const bool out_may = may_gain(j, use, out, shape.out, of_out);
   const bool in_may = may_gain(j, use, in, shape.in, of_in);
@@ -233,18 +233,21 @@ int collect(Function function, Collective kind, int root, Comm comm, const Block
   const auto pass = [&] { return go(as_said(out), as_said(in)); };
   if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
   Ways::OneWay tried;
-  if (ending.request == nullptr || ending.persistent) {
+  {
     int result = kSuccess;
     const CollectiveCall<Number, At> call{.name = Passed::functions()[static_cast<std::size_t>(function)],
                                           .kind = kind,
                                           .root = root,
                                           .comm = comm,
-                                          .use = out.typed && kind == Collective::alltoall ? MpiUse::alltoallw : use_of(kind, out),
+                                          .use = out.typed && kind == Collective::alltoall ? MpiUse::alltoallw : use_of(kind, out, in),
                                           .out = out,
                                           .in = in};
-    if (ending.persistent ? stand(*j, call, ending.request, result) : exchange(*j, call, tried, result)) return result;
+    const bool taken = ending.persistent           ? stand(*j, call, ending.request, result)
+                       : ending.request != nullptr ? later(*j, call, ending.request, result)
+                                                   : exchange(*j, call, tried, result);
+    if (taken) return result;
   }
-  if (ending.request == nullptr && !tried.holds()) tried = tries(*j, kind, out);
+  if (ending.request == nullptr && !tried.holds()) tried = tries(*j, kind, out, in);
   if (leaves(*j, kind, root, comm, out, in)) return passed(j, function, Why::host_is_fast, pass);
   if (is_basic(*j, out) && is_basic(*j, in)) return passed(j, function, Why::contiguous, pass);
   return collect_packed(j, function, kind, root, comm, out, in, ending, go);

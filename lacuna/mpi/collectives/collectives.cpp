@@ -100,7 +100,7 @@ bool copy_block(const Block& from, const Block& to) {
 
 template <class Number, class At>
 bool list(Process& process, const Blocks<Number, At>& blocks, int number, const std::vector<bool>& there, std::vector<Block>& parts,
-          std::vector<std::int64_t>& places, Why& why) {
+          std::vector<std::int64_t>* places, Why& why) {
   auto* const base = const_cast<std::byte*>(static_cast<const std::byte*>(blocks.base));
   std::int64_t elements = 0;
   Aint extent = 1, lower = 0;
@@ -108,7 +108,7 @@ bool list(Process& process, const Blocks<Number, At>& blocks, int number, const 
   if (blocks.types == nullptr && number > 0 && host().Type_get_extent(blocks.type, &lower, &extent) != kSuccess) return false;
   BlockList listed{.process = process, .all = parts};
   parts.reserve(static_cast<std::size_t>(number));
-  places.reserve(static_cast<std::size_t>(number));
+  if (places != nullptr) places->reserve(static_cast<std::size_t>(number));
   for (int i = 0; i < number; ++i) {
     const Count count = blocks.count_of(i);
     const Aint place = blocks.places == nullptr ? i * static_cast<Aint>(count) : static_cast<Aint>(blocks.places[i]);
@@ -120,7 +120,7 @@ bool list(Process& process, const Blocks<Number, At>& blocks, int number, const 
       }
       return false;
     }
-    places.push_back(blocks.types != nullptr ? parts.back().packed_at : elements);
+    if (places != nullptr) places->push_back(blocks.types != nullptr ? parts.back().packed_at : elements);
     elements += count;
   }
   return true;
@@ -130,7 +130,7 @@ template <class Number, class At>
 bool PackedSide::take(Process& process, MpiUse use, const Blocks<Number, At>& blocks, int number, const std::vector<bool>& there,
                       Why& why) {
   std::vector<std::int64_t> places;
-  if (!list(process, blocks, number, there, parts_, places, why)) return false;
+  if (!list(process, blocks, number, there, parts_, &places, why)) return false;
   why = Why::host_is_fast;
   if (!pays(process.ways, use, parts_, !process.report.on())) return false;
   why = Why::too_long;
@@ -153,13 +153,13 @@ bool PackedSide::take(Process& process, MpiUse use, const Blocks<Number, At>& bl
   return packed();
 }
 
-template bool list(Process&, const Blocks<int, int>&, int, const std::vector<bool>&, std::vector<Block>&, std::vector<std::int64_t>&, Why&);
-template bool list(Process&, const Blocks<int, Aint>&, int, const std::vector<bool>&, std::vector<Block>&, std::vector<std::int64_t>&,
+template bool list(Process&, const Blocks<int, int>&, int, const std::vector<bool>&, std::vector<Block>&, std::vector<std::int64_t>*, Why&);
+template bool list(Process&, const Blocks<int, Aint>&, int, const std::vector<bool>&, std::vector<Block>&, std::vector<std::int64_t>*,
                    Why&);
 template bool PackedSide::take(Process&, MpiUse, const Blocks<int, int>&, int, const std::vector<bool>&, Why&);
 template bool PackedSide::take(Process&, MpiUse, const Blocks<int, Aint>&, int, const std::vector<bool>&, Why&);
 #if defined(LACUNA_MPI_LARGE_COLLECTIVES)
-template bool list(Process&, const Blocks<Count, Aint>&, int, const std::vector<bool>&, std::vector<Block>&, std::vector<std::int64_t>&,
+template bool list(Process&, const Blocks<Count, Aint>&, int, const std::vector<bool>&, std::vector<Block>&, std::vector<std::int64_t>*,
                    Why&);
 template bool PackedSide::take(Process&, MpiUse, const Blocks<Count, Aint>&, int, const std::vector<bool>&, Why&);
 #endif

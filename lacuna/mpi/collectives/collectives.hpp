@@ -63,11 +63,11 @@ bool copy_block(const Block& from, const Block& to);
 void pack_onto(const Board& board, std::uint32_t at, const Block& block);
 /// Unpacks what a rank's note tells of. False: the rank has no such bytes there, or they do not fit.
 bool unpack_from(const Board& board, int rank, const Note& note, const Block* block);
-/// All of them; false: they are not understood, and `why`. `places`: where each begins if they are packed, in elements,
-/// or in bytes if they have types of their own. `there`: whether each is somebody's; empty: all are.
+/// All of them; false: they are not understood, and `why`. `places`, unless null: where each begins if they are packed,
+/// in elements, or in bytes if they have types of their own. `there`: whether each is somebody's; empty: all are.
 template <class Number, class At>
 bool list(Process& process, const Blocks<Number, At>& blocks, int number, const std::vector<bool>& there, std::vector<Block>& parts,
-          std::vector<std::int64_t>& places, Why& why);
+          std::vector<std::int64_t>* places, Why& why);
 /// Blocks that are packed, or will be.
 class PackedSide {
  public:
@@ -121,7 +121,8 @@ struct Collection {
   void store(Process& process) const;
 };
 
-/// A persistent collective of ranks of one node, by a board of its own. A start packs the blocks onto the board, and
+/// A collective with a request, of ranks of one node, by a board: a persistent one by its own, each other by its place
+/// in its communicator's queue (order.hpp). A start packs the blocks onto the board, and
 /// the call is over once the notes of all other ranks are there and their blocks are unpacked: no datatype is decoded
 /// again, nothing is announced, and the host has no part in it.
 class Standing {
@@ -134,6 +135,8 @@ class Standing {
   /// What it goes by, which all ranks have; `numbers`: which of its rank's blocks each block from a neighbor is.
   void use(BoardUse board, std::vector<int> numbers);
   void start();
+  /// Instead of both, of one that is started once: the call of that number.
+  void start(std::shared_ptr<BoardUse> queue, std::uint32_t call);
   /// Looks whether more is there; whether all is. Waits for nothing.
   bool move();
   [[nodiscard]] int error() const { return error_; }
@@ -145,6 +148,7 @@ class Standing {
   [[nodiscard]] const Block* in_block(int i) const;
   void pack(int i, Note& note);
   void unpack(int i, int rank, const Note& note);
+  void begin();
   void show(int rank);
   void hear(int rank, const Note& note);
   void copy_own();
@@ -158,7 +162,8 @@ class Standing {
   std::int64_t room_ = 0;
   int left_ = 0;  // ranks that are awaited
   int error_ = kSuccess;
-  BoardUse board_;
+  std::shared_ptr<BoardUse> board_;
+  std::uint32_t call_ = 0;  // of a queue; 0: the board is of this one alone
 };
 
 }  // namespace lacuna::mpi

@@ -1,4 +1,4 @@
-// Persistent collectives by boards.
+// Collectives with requests by boards.
 #include <algorithm>
 
 #include "lacuna/copy/copy.hpp"
@@ -13,7 +13,11 @@ Standing::Standing(const Pattern& pattern, std::vector<Block> out, std::vector<B
       in_(std::move(in)),
       at_(pattern.one_for_all() ? 1 : static_cast<std::size_t>(pattern.outs())),
       packed_(at_.size()),
-      awaited_(static_cast<std::size_t>(pattern.size())) {
+      awaited_(static_cast<std::size_t>(pattern.size())),
+      board_(std::make_shared<BoardUse>()) {
+  for (std::vector<Block>* const side : {&out_, &in_}) {
+    for (Block& block : *side) block.type.keep();  // the program may free it
+  }
   for (std::size_t i = 0; i < at_.size(); ++i) {
     const Block* const block = out_block(static_cast<int>(i));
     at_[i] = room_;
@@ -23,7 +27,7 @@ Standing::Standing(const Pattern& pattern, std::vector<Block> out, std::vector<B
 }
 
 void Standing::use(BoardUse board, std::vector<int> numbers) {
-  board_ = std::move(board);
+  *board_ = std::move(board);
   numbers_ = std::move(numbers);
 }
 
@@ -40,16 +44,16 @@ void Standing::pack(int i, Note& note) {
   note.at = static_cast<std::uint32_t>(at_[place]);
   note.bytes = block != nullptr && block->moves ? block->bytes : 0;
   if (note.bytes == 0 || std::exchange(packed_[place], 1) != 0) return;
-  pack_onto(*board_.get(), note.at, *block);
+  pack_onto(*board_->get(), note.at, *block);
 }
 
 void Standing::unpack(int i, int rank, const Note& note) {
-  if (!unpack_from(*board_.get(), rank, note, in_block(i))) error_ = kErrTruncate;
+  if (!unpack_from(*board_->get(), rank, note, in_block(i))) error_ = kErrTruncate;
 }
 
 // What one rank gets.
 void Standing::show(int rank) {
-  Board& board = *board_.get();
+  Board& board = *board_->get();
   if (const Neighbors* const neighbors = pattern_.neighbors(); neighbors != nullptr) {
     for (std::size_t i = 0; i < neighbors->destinations.size(); ++i) {
       if (neighbors->destinations[i] == rank) pack(static_cast<int>(i), board.note_of(board.rank(), i));
@@ -62,7 +66,7 @@ void Standing::show(int rank) {
 
 // What one rank has sent.
 void Standing::hear(int rank, const Note& note) {
-  const Board& board = *board_.get();
+  const Board& board = *board_->get();
   const auto from = static_cast<std::size_t>(rank);
   if (const Neighbors* const neighbors = pattern_.neighbors(); neighbors != nullptr) {
     for (std::size_t i = 0; i < neighbors->sources.size(); ++i) {
@@ -74,17 +78,34 @@ void Standing::hear(int rank, const Note& note) {
   }
 }
 
-// Each rank begins with the one behind it, so that not all read one board at once. Who has heard all others in a call
-// knows that they have read what the call before had, so all wait for all.
+// Who has heard all others in a call knows that they have read what the call before had, so all wait for all.
 void Standing::start() {
+  board_->get()->begin();
+  begin();
+}
+
+// What was there before, all have read.
+void Standing::start(std::shared_ptr<BoardUse> queue, std::uint32_t call) {
+  board_ = std::move(queue);
+  call_ = call;
+  board_->get()->begin(call);
+  begin();
+  if (left_ == 0) board_->get()->read(call);
+}
+
+// Each rank begins with the one behind it, so that not all read one board at once.
+void Standing::begin() {
   const int size = pattern_.size(), rank = pattern_.rank();
+  const bool all = call_ == 0;
   error_ = kSuccess;
-  board_.get()->begin();
+  left_ = 0;
   std::ranges::fill(packed_, 0);
-  for (int step = 1; step < size; ++step) show((rank + step) % size);
-  std::ranges::fill(awaited_, 1);
-  awaited_[static_cast<std::size_t>(rank)] = 0;
-  left_ = size - 1;
+  for (int step = 1; step < size; ++step) {
+    const int other = (rank + step) % size;
+    if (all || pattern_.block_to(other) >= 0) show(other);
+    awaited_[static_cast<std::size_t>(other)] = all || pattern_.block_from(other) >= 0 ? 1 : 0;
+    left_ += awaited_[static_cast<std::size_t>(other)];
+  }
   copy_own();
 }
 
@@ -102,15 +123,19 @@ void Standing::copy_own() {
 }
 
 bool Standing::move() {
+  if (left_ == 0) return true;
   const int size = pattern_.size(), rank = pattern_.rank();
+  if (call_ != 0) board_->get()->begin(call_);
   for (int step = 1; step < size && left_ > 0; ++step) {
     const int other = (rank + size - step) % size;
-    const Note* const note = awaited_[static_cast<std::size_t>(other)] != 0 ? board_.get()->hear(static_cast<std::size_t>(other)) : nullptr;
+    const Note* const note =
+        awaited_[static_cast<std::size_t>(other)] != 0 ? board_->get()->hear(static_cast<std::size_t>(other)) : nullptr;
     if (note == nullptr) continue;
     awaited_[static_cast<std::size_t>(other)] = 0;
     --left_;
     hear(other, *note);
   }
+  if (left_ == 0 && call_ != 0) board_->get()->read(call_);
   return left_ == 0;
 }
 

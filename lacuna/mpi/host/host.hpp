@@ -111,42 +111,52 @@ namespace lacuna::mpi {
   X(Win_flush_local, (int, Win))                                                                                                \
   X(Win_flush_local_all, (Win))
 
-#define LACUNA_MPI_HOST_CALLS_MAYBE(X)                                                                       \
-  X(Type_size_x, (Datatype, Count*))                                                                         \
-  X(Type_size_c, (Datatype, Count*))                                                                         \
-  X(Get_elements_x, (const Status*, Datatype, Count*))                                                       \
-  X(Get_elements_c, (const Status*, Datatype, Count*))                                                       \
-  X(Status_set_elements_x, (Status*, Datatype, Count))                                                       \
-  X(Status_set_elements_c, (Status*, Datatype, Count))                                                       \
-  X(Type_get_envelope_c, (Datatype, Count*, Count*, Count*, Count*, int*))                                   \
-  X(Type_get_contents_c, (Datatype, Count, Count, Count, Count, int*, Aint*, Count*, Datatype*))             \
-  X(Pack_c, (const void*, Count, Datatype, void*, Count, Count*, Comm))                                      \
-  X(Unpack_c, (const void*, Count, Count*, void*, Count, Datatype, Comm))                                    \
-  X(Send_c, (const void*, Count, Datatype, int, int, Comm))                                                  \
-  X(Ssend_c, (const void*, Count, Datatype, int, int, Comm))                                                 \
-  X(Rsend_c, (const void*, Count, Datatype, int, int, Comm))                                                 \
-  X(Bsend_c, (const void*, Count, Datatype, int, int, Comm))                                                 \
-  X(Isend_c, (const void*, Count, Datatype, int, int, Comm, Request*))                                       \
-  X(Issend_c, (const void*, Count, Datatype, int, int, Comm, Request*))                                      \
-  X(Irsend_c, (const void*, Count, Datatype, int, int, Comm, Request*))                                      \
-  X(Ibsend_c, (const void*, Count, Datatype, int, int, Comm, Request*))                                      \
-  X(Send_init_c, (const void*, Count, Datatype, int, int, Comm, Request*))                                   \
-  X(Ssend_init_c, (const void*, Count, Datatype, int, int, Comm, Request*))                                  \
-  X(Rsend_init_c, (const void*, Count, Datatype, int, int, Comm, Request*))                                  \
-  X(Bsend_init_c, (const void*, Count, Datatype, int, int, Comm, Request*))                                  \
-  X(Recv_c, (void*, Count, Datatype, int, int, Comm, Status*))                                               \
-  X(Irecv_c, (void*, Count, Datatype, int, int, Comm, Request*))                                             \
-  X(Recv_init_c, (void*, Count, Datatype, int, int, Comm, Request*))                                         \
-  X(Sendrecv_c, (const void*, Count, Datatype, int, int, void*, Count, Datatype, int, int, Comm, Status*))   \
-  X(Sendrecv_replace_c, (void*, Count, Datatype, int, int, int, int, Comm, Status*))                         \
-  X(Isendrecv, (const void*, int, Datatype, int, int, void*, int, Datatype, int, int, Comm, Request*))       \
-  X(Isendrecv_c, (const void*, Count, Datatype, int, int, void*, Count, Datatype, int, int, Comm, Request*)) \
-  X(Isendrecv_replace, (void*, int, Datatype, int, int, int, int, Comm, Request*))                           \
-  X(Isendrecv_replace_c, (void*, Count, Datatype, int, int, int, int, Comm, Request*))                       \
-  X(Request_get_status_all, (int, const Request*, int*, Status*))                                            \
-  X(Request_get_status_any, (int, const Request*, int*, int*, Status*))                                      \
-  X(Request_get_status_some, (int, const Request*, int*, int*, Status*))                                     \
-  X(Mrecv_c, (void*, Count, Datatype, Message*, Status*))                                                    \
+#define LACUNA_MPI_HOST_CALLS_MAYBE(X)                                                                              \
+  X(Comm_dup_with_info, (Comm, Info, Comm*))                                                                        \
+  X(Comm_create, (Comm, Group, Comm*))                                                                              \
+  X(Comm_split, (Comm, int, int, Comm*))                                                                            \
+  X(Comm_split_type, (Comm, int, int, Info, Comm*))                                                                 \
+  X(Comm_disconnect, (Comm*))                                                                                       \
+  X(Cart_create, (Comm, int, const int*, const int*, int, Comm*))                                                   \
+  X(Cart_sub, (Comm, const int*, Comm*))                                                                            \
+  X(Graph_create, (Comm, int, const int*, const int*, int, Comm*))                                                  \
+  X(Dist_graph_create, (Comm, int, const int*, const int*, const int*, const int*, Info, int, Comm*))               \
+  X(Dist_graph_create_adjacent, (Comm, int, const int*, const int*, int, const int*, const int*, Info, int, Comm*)) \
+  X(Type_size_x, (Datatype, Count*))                                                                                \
+  X(Type_size_c, (Datatype, Count*))                                                                                \
+  X(Get_elements_x, (const Status*, Datatype, Count*))                                                              \
+  X(Get_elements_c, (const Status*, Datatype, Count*))                                                              \
+  X(Status_set_elements_x, (Status*, Datatype, Count))                                                              \
+  X(Status_set_elements_c, (Status*, Datatype, Count))                                                              \
+  X(Type_get_envelope_c, (Datatype, Count*, Count*, Count*, Count*, int*))                                          \
+  X(Type_get_contents_c, (Datatype, Count, Count, Count, Count, int*, Aint*, Count*, Datatype*))                    \
+  X(Pack_c, (const void*, Count, Datatype, void*, Count, Count*, Comm))                                             \
+  X(Unpack_c, (const void*, Count, Count*, void*, Count, Datatype, Comm))                                           \
+  X(Send_c, (const void*, Count, Datatype, int, int, Comm))                                                         \
+  X(Ssend_c, (const void*, Count, Datatype, int, int, Comm))                                                        \
+  X(Rsend_c, (const void*, Count, Datatype, int, int, Comm))                                                        \
+  X(Bsend_c, (const void*, Count, Datatype, int, int, Comm))                                                        \
+  X(Isend_c, (const void*, Count, Datatype, int, int, Comm, Request*))                                              \
+  X(Issend_c, (const void*, Count, Datatype, int, int, Comm, Request*))                                             \
+  X(Irsend_c, (const void*, Count, Datatype, int, int, Comm, Request*))                                             \
+  X(Ibsend_c, (const void*, Count, Datatype, int, int, Comm, Request*))                                             \
+  X(Send_init_c, (const void*, Count, Datatype, int, int, Comm, Request*))                                          \
+  X(Ssend_init_c, (const void*, Count, Datatype, int, int, Comm, Request*))                                         \
+  X(Rsend_init_c, (const void*, Count, Datatype, int, int, Comm, Request*))                                         \
+  X(Bsend_init_c, (const void*, Count, Datatype, int, int, Comm, Request*))                                         \
+  X(Recv_c, (void*, Count, Datatype, int, int, Comm, Status*))                                                      \
+  X(Irecv_c, (void*, Count, Datatype, int, int, Comm, Request*))                                                    \
+  X(Recv_init_c, (void*, Count, Datatype, int, int, Comm, Request*))                                                \
+  X(Sendrecv_c, (const void*, Count, Datatype, int, int, void*, Count, Datatype, int, int, Comm, Status*))          \
+  X(Sendrecv_replace_c, (void*, Count, Datatype, int, int, int, int, Comm, Status*))                                \
+  X(Isendrecv, (const void*, int, Datatype, int, int, void*, int, Datatype, int, int, Comm, Request*))              \
+  X(Isendrecv_c, (const void*, Count, Datatype, int, int, void*, Count, Datatype, int, int, Comm, Request*))        \
+  X(Isendrecv_replace, (void*, int, Datatype, int, int, int, int, Comm, Request*))                                  \
+  X(Isendrecv_replace_c, (void*, Count, Datatype, int, int, int, int, Comm, Request*))                              \
+  X(Request_get_status_all, (int, const Request*, int*, Status*))                                                   \
+  X(Request_get_status_any, (int, const Request*, int*, int*, Status*))                                             \
+  X(Request_get_status_some, (int, const Request*, int*, int*, Status*))                                            \
+  X(Mrecv_c, (void*, Count, Datatype, Message*, Status*))                                                           \
   X(Imrecv_c, (void*, Count, Datatype, Message*, Request*))
 
 // Of MPICH alone: MPIX_Comm_get_stream and others. All may be missing.

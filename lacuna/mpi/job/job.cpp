@@ -250,6 +250,7 @@ void Job::end() {
       if (!orphan->generalized) host().Request_free(&handle);
     }
   }
+  idle_requests.end();
   types.end();
   ways.save();
   SharedUse shared{.refused = ranks != nullptr ? ranks->statistics().shared.refused : 0};

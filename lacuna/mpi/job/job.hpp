@@ -1,7 +1,9 @@
 // The job, as one of its processes sees it: what MPI_Init found out, and everything that lives until MPI_Finalize.
 #pragma once
 
+#include <array>
 #include <memory>
+#include <vector>
 
 #include "lacuna/mpi/inter_node/transport.hpp"
 #include "lacuna/mpi/job/operation.hpp"
@@ -43,7 +45,10 @@ class Job : public Process {
   std::unique_ptr<Boards> boards;                 ///< as these,
   std::unique_ptr<Inquiries> inquiries;           ///< and these, if all ranks of this node have some
   std::unique_ptr<protocol::Communicator> ranks;  ///< of this node; null: this process is alone there
-  std::unique_ptr<InterNodeTransport> transport;  ///< to other nodes; null: there are none
+  bool finds_orders = true;                       ///< of communicators: no call was missed for want of memory
+  IdleRequests idle_requests;
+  std::array<std::vector<Block>, 2> spare_blocks;  ///< room for those of a call; empty while one has it
+  std::unique_ptr<InterNodeTransport> transport;   ///< to other nodes; null: there are none
 
   /// Whether a message is the host's, to any rank, told at once; false where that is not known.
   [[nodiscard]] bool leaves(MpiUse use, Datatype type, Count count) {

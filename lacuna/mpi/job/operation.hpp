@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <list>
 #include <memory>
 #include <unordered_map>
@@ -110,6 +111,7 @@ struct Operation {
   std::unique_ptr<Collection> collection;
   // Or that goes without the host, which never starts its request.
   std::unique_ptr<Standing> standing;
+  std::function<int()> store;  ///< once it is over: the host puts its bytes where they belong; what that fails with
 
   // A pair (MPI_Isendrecv): complete when both are.
   Request parts[2]{};
@@ -125,6 +127,31 @@ struct Operation {
 
   /// Whether the host has nothing to complete.
   [[nodiscard]] bool alone() const { return generalized || taken; }
+};
+
+/// Requests of the host's that it never starts, for operations without a part of the host's: kept for the next ones.
+class IdleRequests {
+ public:
+  /// Makes one if there is none. False: the host has none.
+  bool has_one() {
+    if (kept_ == 0 && host().Send_init(nullptr, 0, host().byte, kProcNull, 0, host().self, &all_[0]) == kSuccess) kept_ = 1;
+    return kept_ != 0;
+  }
+  /// After has_one().
+  Request take() { return all_[--kept_]; }
+  void give_back(Request request) {
+    if (kept_ == all_.size())
+      host().Request_free(&request);
+    else
+      all_[kept_++] = request;
+  }
+  void end() {
+    while (kept_ > 0) host().Request_free(&all_[--kept_]);
+  }
+
+ private:
+  std::array<Request, 16> all_{};
+  std::size_t kept_ = 0;
 };
 
 class Operations {

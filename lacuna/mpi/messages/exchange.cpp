@@ -297,6 +297,12 @@ void Exchange::report() const {
 // What no rank was told of.
 Exchange::~Exchange() {
   const auto lock = job_.enter();
+  if (!Mutex::multiple()) {
+    out.clear();
+    in.clear();
+    out.swap(job_.spare_blocks[0]);
+    in.swap(job_.spare_blocks[1]);
+  }
   for (protocol::Request* offered : offers_) {
     if (offered != nullptr) job_.ranks->cancel(offered);
   }

@@ -83,7 +83,11 @@ class Exchange {
         of_(of),
         pattern_(pattern),
         board_(of.board.get()),
-        memory_(of.exchange_memory.data(), of.exchange_memory.size(), std::pmr::null_memory_resource()) {}
+        memory_(of.exchange_memory.data(), of.exchange_memory.size(), std::pmr::null_memory_resource()) {
+    if (Mutex::multiple()) return;
+    out.swap(job.spare_blocks[0]);
+    in.swap(job.spare_blocks[1]);
+  }
   ~Exchange();
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;

@@ -88,22 +88,21 @@ template <class Number, class At>
 struct Left {
   std::pmr::vector<Number> counts;
   std::pmr::vector<At> places;
-  Left(std::size_t blocks, std::pmr::memory_resource* memory) : counts(blocks, memory), places(blocks, memory) {}
-  /// False: a place is further away than the host can be told.
-  bool find_places(const Blocks<Number, At>& of, bool one) {
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      const auto at = static_cast<std::int64_t>(i) * static_cast<std::int64_t>(of.count);
-      if (of.places == nullptr && !one && at > std::numeric_limits<At>::max()) return false;
-      places[i] = of.places != nullptr ? of.places[i] : static_cast<At>(one ? 0 : at);
-    }
-    return true;
-  }
-  /// The blocks that `stays` says; nothing of the others.
-  void leave(const Blocks<Number, At>& of, const auto& stays) {
-    for (std::size_t i = 0; i < counts.size(); ++i) {
+  /// The blocks that `stays` says; nothing of the others. `one`: all are the same.
+  Left(std::size_t blocks, const Blocks<Number, At>& of, bool one, const auto& stays, std::pmr::memory_resource* memory)
+      : counts(blocks, memory), places(blocks, memory) {
+    for (std::size_t i = 0; i < blocks; ++i) {
       const auto block = static_cast<int>(i);
       counts[i] = stays(block) ? static_cast<Number>(of.count_of(block)) : 0;
+      places[i] = of.places != nullptr ? of.places[i] : static_cast<At>(one ? 0 : i * static_cast<std::size_t>(of.count));
     }
+  }
+  /// False: a place is further away than the host can be told.
+  static bool can_tell(std::size_t blocks, const Blocks<Number, At>& of, bool one) {
+    const auto last = static_cast<std::int64_t>(std::max<std::size_t>(blocks, 1) - 1);
+    std::int64_t at = 0;
+    if (of.places != nullptr || one) return true;
+    return !__builtin_mul_overflow(last, static_cast<std::int64_t>(of.count), &at) && at <= std::numeric_limits<At>::max();
   }
 };
 
@@ -119,7 +118,7 @@ constexpr auto for_number(Small small, Large large) {
 
 /// The host moves what was not offered.
 template <class Number, class At>
-int move_rest(const CollectiveCall<Number, At>& call, const Pattern& pattern, Left<Number, At>& out, Left<Number, At>& in) {
+int move_rest(const CollectiveCall<Number, At>& call, const Pattern& pattern, const Left<Number, At>& out, const Left<Number, At>& in) {
   const Host& h = host();
   const Blocks<Number, At>&from = call.out, &to = call.in;
   auto* const into = call.kind == Collective::bcast && pattern.is_root() ? in_place() : const_cast<void*>(to.base);
@@ -168,7 +167,6 @@ template <class Number, class At>
 bool list_both(Job& job, const CollectiveCall<Number, At>& call, Exchange& now, bool persistent = false) try {
   const Pattern& pattern = now.pattern();
   const std::vector<bool> all;
-  std::vector<std::int64_t> places;
   Why why{};
   const Neighbors* const neighbors = pattern.neighbors();
   const bool one = pattern.one_for_all();
@@ -176,10 +174,9 @@ bool list_both(Job& job, const CollectiveCall<Number, At>& call, Exchange& now, 
   const bool has_in = call.in.base != in_place() && !(call.kind == Collective::bcast && pattern.is_root());
   if (persistent && has_out) decode_all(job, call.out, one ? 1 : pattern.outs());
   if (persistent && has_in) decode_all(job, call.in, pattern.ins());
-  if (has_out && !list(job, call.out, one ? 1 : pattern.outs(), neighbors != nullptr && !one ? neighbors->out : all, now.out, places, why))
+  if (has_out && !list(job, call.out, one ? 1 : pattern.outs(), neighbors != nullptr && !one ? neighbors->out : all, now.out, nullptr, why))
     return false;
-  places.clear();
-  if (has_in && !list(job, call.in, pattern.ins(), neighbors != nullptr ? neighbors->in : all, now.in, places, why)) return false;
+  if (has_in && !list(job, call.in, pattern.ins(), neighbors != nullptr ? neighbors->in : all, now.in, nullptr, why)) return false;
   return true;
 } catch (const std::bad_alloc&) {
   return false;  // the others have to be told
@@ -349,11 +346,12 @@ bool exchange(Job& job, const CollectiveCall<Number, At>& call, Ways::OneWay& tr
   if (left) return false;
   const std::optional<Pattern> pattern = detail::pattern_of(call.kind, call.root, call.comm, *of);
   if (!pattern) return false;
+  if (of->board.get() != nullptr) of->board.get()->expect(bytes);
   detail::Exchange now(job, call.name, call.use, call.comm, *of, *pattern);
-  detail::Left<Number, At> out(static_cast<std::size_t>(pattern->outs()), now.memory()),
-      in(static_cast<std::size_t>(pattern->ins()), now.memory());
-  const bool understood =
-      detail::list_both(job, call, now) && in.find_places(call.in, false) && out.find_places(call.out, pattern->one_for_all());
+  using Left = detail::Left<Number, At>;
+  const auto outs = static_cast<std::size_t>(pattern->outs()), ins = static_cast<std::size_t>(pattern->ins());
+  const bool one = pattern->one_for_all();
+  const bool understood = detail::list_both(job, call, now) && Left::can_tell(ins, call.in, false) && Left::can_tell(outs, call.out, one);
   if (detail::Exchange::passes(*pattern, *of, *asking, bytes, job.crowded)) {
     detail::AsBytes<Number, At> out_bytes, in_bytes;
     now.pass(understood || detail::list_as_bytes(job, call, now, bytes, out_bytes, in_bytes));
@@ -366,8 +364,8 @@ bool exchange(Job& job, const CollectiveCall<Number, At>& call, Ways::OneWay& tr
   if (!now.ask(understood, *asking, result)) return result != kSuccess;
   now.take();
   if (now.has_rest()) {
-    out.leave(call.out, [&](int i) { return !now.moves_out(i); });
-    in.leave(call.in, [&](int i) { return !now.moves_in(i); });
+    const Left out(outs, call.out, one, [&](int i) { return !now.moves_out(i); }, now.memory());
+    const Left in(ins, call.in, false, [&](int i) { return !now.moves_in(i); }, now.memory());
     result = detail::move_rest(call, *pattern, out, in);
   }
   const int moved = now.finish();

@@ -48,10 +48,11 @@ void Exchange::obey(Asking& asking) try {
       if (!block.moves || !has_gaps(block)) continue;
       const auto lock = job_.enter();
       return job_.ways.learn(use_, block.type->piece(block.count), static_cast<MpiWay>(order_.first), static_cast<MpiWay>(order_.second),
-                             order_.log_ratio, job_.types);
+                             double{order_.log_ratio}, job_.types);
     }
   }
-} catch (const std::bad_alloc&) {  // nothing is learned
+} catch (const std::bad_alloc&) {
+  return;  // nothing is learned
 }
 
 }  // namespace lacuna::mpi::detail

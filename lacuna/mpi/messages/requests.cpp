@@ -87,6 +87,7 @@ void poll_chunks(Job& job, Operation& operation) {
 void poll_standing(Job& job, Operation& operation) {
   if (!operation.standing->move()) return;
   operation.error = operation.standing->error();
+  if (operation.store && operation.error == kSuccess) operation.error = operation.store();
   operation.state = Operation::State::done;
   if (operation.began == 0) return;
   operation.standing->each([&, took = base::now_ns() - operation.began](bool out, const Block& block, int peer) {
@@ -175,6 +176,7 @@ Ended end(Job& job, Operations::Taken taken, Request* request, Status* status) {
     operation.raised = operation.taken = false;
     job.operations.put_back(std::move(taken));
   } else {
+    if (operation.standing != nullptr) job.idle_requests.give_back(operation.handle);
     *request = host().no_request;
   }
   return ended;
@@ -188,7 +190,7 @@ void end_orphan(Job& job, Operation& orphan) {
   for (Request& part : orphan.parts)
     if (orphan.pair) end_part(job, part, ignored());
   if (orphan.generalized) host().Grequest_complete(handle);
-  if (orphan.persistent) {
+  if (orphan.persistent || orphan.standing != nullptr) {
     host().Request_free(&handle);
   } else {
     host().Wait(&handle, ignored());

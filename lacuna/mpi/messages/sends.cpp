@@ -283,7 +283,11 @@ bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm,
     } else {
       offered = offer(job, source, protocol::Behind::bounded, operation->wire);
     }
-    if (offered == nullptr && operation->outgoing == nullptr) return false;
+    if (offered == nullptr && operation->outgoing == nullptr) {  // no room
+      const bool packs = how == How::offered && Bytes::fits(source.bytes) && !source.contiguous() &&
+                         job.ways.packs(source.use, *source.type.get(), source.count);
+      return packs && isend(job, How::packed, mode, source, tag, comm, request, result);
+    }
     result = Bytes::isend(mode, operation->wire.data(), Descriptor::kBytes, source.dest, tag, comm, request);
     if (offered != nullptr && result != kSuccess) job.ranks->cancel(offered);
     if (result != kSuccess) return operation.reset(), true;

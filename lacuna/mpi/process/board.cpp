@@ -11,6 +11,7 @@ Boards::~Boards() {
   for (const std::shared_ptr<Board>& board : boards_) {
     peers_.keep(board->memory_);
     board->memory_.reset();
+    board->withdraw();
   }
 }
 
@@ -49,26 +50,38 @@ BoardUse Boards::make(std::vector<int> locals, std::size_t rank, std::size_t blo
     for (std::uint32_t call = 0; call < Board::kParts; ++call) std::memset(board.part(rank, call), 0, locals.size() * sizeof(Note));
     return BoardUse(*found);
   }
-  return add(std::move(locals), rank, notes, Board::kRoom, false);
+  return add(std::move(locals), rank, {.notes = notes, .room = Board::kRoom});
 }
 
-BoardUse Boards::make_standing(std::vector<int> locals, std::size_t rank, std::size_t blocks, std::int64_t room) {
+// Those whose ranks all have left them.
+void Boards::drop_left() {
   std::erase_if(boards_, [&](const std::shared_ptr<Board>& board) {
     if (!board->stands_ || board->used_ || !(board->withdrawn_ || board->is_left_by_all())) return false;
     left_ += board->bytes_of(board->all_[board->rank_]);
     return true;
   });
-  if (!std::in_range<std::uint32_t>(room)) return {};  // a note could not say where a block lies
-  const std::size_t notes = locals.size() + blocks;
-  return add(std::move(locals), rank, notes, room, true);
 }
 
-BoardUse Boards::add(std::vector<int> locals, std::size_t rank, std::size_t notes, std::int64_t room, bool stands) {
+BoardUse Boards::make_standing(std::vector<int> locals, std::size_t rank, std::size_t blocks, std::int64_t room) {
+  drop_left();
+  if (!std::in_range<std::uint32_t>(room)) return {};  // a note could not say where a block lies
+  const std::size_t notes = locals.size() + blocks;
+  return add(std::move(locals), rank, {.notes = notes, .room = room, .stands = true});
+}
+
+BoardUse Boards::make_queue(std::vector<int> locals, std::size_t rank) {
+  drop_left();
+  const Form form{.notes = locals.size(), .room = Board::kQueueRoom, .stands = true, .halves = Board::kQueue};
+  return add(std::move(locals), rank, form);
+}
+
+BoardUse Boards::add(std::vector<int> locals, std::size_t rank, const Form& form) {
   auto made = std::make_shared<Board>();
   made->rank_ = rank;
-  made->stands_ = stands;
+  made->stands_ = form.stands;
+  made->halves_ = form.halves;
   made->all_.resize(locals.size());
-  made->all_[rank] = {.notes = notes, .room = room};
+  made->all_[rank] = {.notes = form.notes, .room = form.room};
   made->locals_ = std::move(locals);
   const std::int64_t bytes = made->bytes_of(made->all_[rank]);
   if (bytes > left_) {

@@ -6,7 +6,8 @@
 //   half 1 │ ...                                                                                │   halves by turns
 //   parts  │ a note for each rank │ room │ ...                                  calls in which not all wait for all
 //
-// A persistent collective has a board of its own, without parts, whose room fits its blocks.
+// A persistent collective has a board of its own, without parts, whose room fits its blocks. So have a communicator's
+// collectives with requests, with as many parts in the halves' place as calls may be under way (order.hpp).
 //
 // A rank that has seen the notes of all ranks of a call knows that they have read all that was written for the calls
 // before, so two halves are enough. Of a call in which not all wait for all that is not known; so it has a part of its
@@ -53,6 +54,8 @@ class Board {
   static constexpr std::int64_t kRoom = 256 << 10;     ///< bytes of the blocks of a call: 8 of 32 KiB
   static constexpr std::int64_t kPartRoom = 32 << 10;  ///< and of a call that has a part
   static constexpr std::uint32_t kParts = 8;
+  static constexpr std::uint32_t kQueue = 4;             ///< calls with requests that are under way, and
+  static constexpr std::int64_t kQueueRoom = 128 << 10;  ///< bytes of the blocks of one
 
   /// Bytes of a block there, where each begins a line.
   static constexpr std::int64_t lines(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -85,6 +88,31 @@ class Board {
   void begin_part() {
     in_part_ = true;
     now_ = ++parts_;
+  }
+  /// A call of a queue: which of them, from 1. What is asked then is of that call.
+  void begin(std::uint32_t call) {
+    in_part_ = false;
+    now_ = call;
+  }
+  /// Of a queue: this rank has read all that it reads of a call.
+  void read(std::uint32_t call) const { done(rank_, call).store(call, std::memory_order_release); }
+  /// Whether all ranks have read what was where such a call would be.
+  [[nodiscard]] bool has_place(std::uint32_t call) const {
+    for (std::size_t rank = 0; call > kQueue && rank < all_.size(); ++rank) {
+      if (done(rank, call).load(std::memory_order_acquire) != call - kQueue) return false;
+    }
+    return true;
+  }
+  /// A hint, before begin(): notes and so many bytes of this rank's room will be written in that call. Lines that
+  /// others have read come back while the call's blocks are looked at.
+  void expect(std::int64_t bytes) const {
+    constexpr std::int64_t kMost = 2 << 10;
+    constexpr std::size_t kMostNotes = 8;
+    std::byte* const next = half(rank_, calls_ + 1);
+    for (std::size_t rank = 0; rank < std::min(all_.size(), kMostNotes); ++rank)
+      if (rank != rank_) base::prefetch_to_write(next + rank * sizeof(Note));
+    for (std::int64_t line = 0; line < std::min(bytes, kMost); line += alignof(Note))
+      base::prefetch_to_write(next + notes_bytes(rank_) + line);
   }
   [[nodiscard]] bool has_part() const { return parts_ - read_by_all_ < kParts; }
   [[nodiscard]] std::int64_t room_bytes(std::size_t rank) const { return in_part_ ? kPartRoom : all_[rank].room; }
@@ -123,8 +151,7 @@ class Board {
   friend class BoardUse;
   void leave();
   [[nodiscard]] bool is_left_by_all() const;
-  static constexpr std::int64_t kWishBytes = sizeof(Wishes);
-  static_assert(kWishBytes % alignof(Note) == 0);
+  static constexpr std::int64_t kWishBytes = (sizeof(Wishes) + alignof(Note) - 1) / alignof(Note) * alignof(Note);
   [[nodiscard]] Wishes& wishes(std::size_t rank) const { return *reinterpret_cast<Wishes*>(all_[rank].at); }
   struct Side {
     std::byte* at = nullptr;
@@ -133,11 +160,11 @@ class Board {
     [[nodiscard]] std::int64_t half_bytes() const { return static_cast<std::int64_t>(notes * sizeof(Note)) + room; }
   };
   [[nodiscard]] std::int64_t bytes_of(const Side& side) const {
-    return kWishBytes + 2 * side.half_bytes() + (stands_ ? 0 : kParts * part_bytes(all_.size()));
+    return kWishBytes + halves_ * side.half_bytes() + (stands_ ? 0 : kParts * part_bytes(all_.size()));
   }
   [[nodiscard]] std::size_t notes_bytes(std::size_t rank) const { return all_[rank].notes * sizeof(Note); }
   [[nodiscard]] std::byte* half(std::size_t rank, std::uint32_t call) const {
-    return all_[rank].at + kWishBytes + (call % 2 != 0 ? all_[rank].half_bytes() : 0);
+    return all_[rank].at + kWishBytes + call % halves_ * all_[rank].half_bytes();
   }
   [[nodiscard]] static std::int64_t part_bytes(std::size_t ranks) { return static_cast<std::int64_t>(ranks * sizeof(Note)) + kPartRoom; }
   [[nodiscard]] std::byte* part(std::size_t rank, std::uint32_t call) const {
@@ -157,7 +184,14 @@ class Board {
   [[nodiscard]] std::atomic<std::uint32_t>& left(std::size_t owner, std::size_t reader) const {
     return reinterpret_cast<Note*>(half(owner, 0))[reader].left;
   }
-  bool stands_ = false;  // it is a persistent collective's
+  // Each on a line of its own, where others wish
+  [[nodiscard]] std::atomic<std::uint32_t>& done(std::size_t rank, std::uint32_t call) const {
+    constexpr std::size_t kLine = alignof(Note) / sizeof(std::atomic<std::uint32_t>);
+    static_assert((kQueue - 1) * kLine < std::tuple_size_v<Wishes>);
+    return wishes(rank)[call % kQueue * kLine];
+  }
+  bool stands_ = false;  // it is a persistent collective's, or a queue
+  std::uint32_t halves_ = 2;
   bool withdrawn_ = false;
   std::vector<Side> all_;    // by rank
   std::vector<int> locals_;  // of each rank, as Boards counts them
@@ -202,6 +236,8 @@ class Boards {
   BoardUse make(std::vector<int> locals, std::size_t rank, std::size_t blocks, bool again);
   /// A persistent collective's, with so many bytes for the blocks of a call. Its memory goes once no rank reads there.
   BoardUse make_standing(std::vector<int> locals, std::size_t rank, std::size_t blocks, std::int64_t room);
+  /// The same of a communicator's collectives with requests.
+  BoardUse make_queue(std::vector<int> locals, std::size_t rank);
   /// Finds the others'. False: one has none, or it is not to be reached. Throws std::bad_alloc.
   bool reach(Board& board, std::span<const Board::Place> places);
   /// Bytes that they had, at most, and may have; boards for which there was no room.
@@ -210,7 +246,14 @@ class Boards {
   [[nodiscard]] std::int64_t refused() const { return refused_; }
 
  private:
-  BoardUse add(std::vector<int> locals, std::size_t rank, std::size_t notes, std::int64_t room, bool stands);
+  struct Form {
+    std::size_t notes = 0;
+    std::int64_t room = 0;
+    bool stands = false;
+    std::uint32_t halves = 2;
+  };
+  BoardUse add(std::vector<int> locals, std::size_t rank, const Form& form);
+  void drop_left();
   NodePeers& peers_;
   std::int64_t limit_, left_;
   std::int64_t most_ = 0, refused_ = 0;

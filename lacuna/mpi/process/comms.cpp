@@ -73,6 +73,8 @@ Comms::Comms(std::vector<RankPlace> world) : world_(std::move(world)), sound_(as
   for (std::size_t rank = 0; rank < worlds.size(); ++rank) worlds[rank] = static_cast<int>(rank);
   find_ranks(of_world_, worlds);
   of_world_.kept = true;
+  of_world_.identity = 1;
+  births_[host().world].identity = 1;
 }
 
 // This process has no place, and one of a foreign world none either.
@@ -115,6 +117,29 @@ bool Comms::of_host(Comm comm) try {
   return false;
 }
 
+// A rank without memory for what it has made has no name for that; then the others find out that it has none.
+void Comms::born(Comm parent, std::size_t function, Comm made) try {
+  const std::scoped_lock lock(mutex_);
+  births_.erase(made);  // of one that was freed where it was not seen
+  const auto of = births_.find(parent);
+  if (of == births_.end()) return;
+  const std::uint64_t number = ++of->second.children.at(function) * kBirths + function;
+  if (made != host().no_comm) births_[made].identity = mixed(of->second.identity + number) | 1;
+} catch (const std::bad_alloc&) {
+  return;
+}
+
+void Comms::gone(Comm comm) {
+  const std::scoped_lock lock(mutex_);
+  births_.erase(comm);
+}
+
+std::uint64_t Comms::identity_of(Comm comm) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = births_.find(comm);
+  return found != births_.end() ? found->second.identity : 0;
+}
+
 bool Comms::lives(Comm comm) {
   const std::scoped_lock lock(mutex_);
   return comm == host().world || known_.contains(comm);
@@ -141,6 +166,7 @@ CommOf* Comms::make(Comm comm) {
   made->of_threads = is_of_threads(comm);
   made->of_host = made->of_threads || is_of_stream(comm);
   find_ranks(*made, worlds);
+  made->identity = identity_of(comm);
   // The first of several threads sets the attribute: to set it again is to delete it, and what the others have found
   // (deleted()). In the table first, where the other threads find it. Where it cannot be set, nothing tells when the
   // communicator is gone: it is looked at again at each use.

@@ -15,6 +15,7 @@
 #include "lacuna/mpi/host/mutex.hpp"
 #include "lacuna/mpi/process/board.hpp"
 #include "lacuna/mpi/process/descriptor.hpp"
+#include "lacuna/mpi/process/order.hpp"
 
 namespace lacuna::mpi {
 
@@ -112,6 +113,9 @@ struct CommOf {
   bool of_threads = false;                   ///< MPICH's: of_host on all its ranks
   std::uint64_t name = 0;                    ///< of its ranks in their order, the same on all of them
   Circle* circle = nullptr;                  ///< once it was looked for
+  std::uint64_t identity = 0;                ///< the same on all its ranks, and no other's; 0: none is known
+  std::unique_ptr<Order> order;              ///< of its collectives with requests, once one was begun,
+  bool without_order = false;                ///< unless there is none
   std::optional<Neighbors> neighbors;        ///< once they were asked for
   std::vector<RankPlace> places;             ///< of each rank, of the remote group if it is an intercommunicator
   std::list<std::unique_ptr<Probed>> stash;  ///< of each source, what came first
@@ -176,6 +180,12 @@ class Comms {
   }
   /// Whether its messages are the host's alone. Without memory to know: no; then they are received as if they were not.
   bool of_host(Comm comm);
+  /// A communicator was made of `parent` by the function of that number; `made` is no_comm on ranks that have no part
+  /// in it. All ranks of a communicator make such calls in one order, so that their number tells what they have made.
+  void born(Comm parent, std::size_t function, Comm made);
+  static constexpr std::size_t kBirths = 10;  ///< functions that make some
+  /// It is freed.
+  void gone(Comm comm);
   /// Whether it is known and was not freed.
   [[nodiscard]] bool lives(Comm comm);
 
@@ -184,6 +194,7 @@ class Comms {
   static int deleted(Comm comm, int, void*, void* comms);
   CommOf* find_known(Comm comm);
   CommOf* make(Comm comm);
+  std::uint64_t identity_of(Comm comm);
   void find_ranks(CommOf& of, std::span<const int> worlds) const;
   Mutex mutex_;
   std::vector<RankPlace> world_;
@@ -194,6 +205,12 @@ class Comms {
     CommOf* of = nullptr;  // null: none; of known_, and kept
   };
   Recent recent_;  // the one that was asked for last; not where threads call MPI at once
+  // What communicators are called by that were made by calls which are seen.
+  struct Birth {
+    std::uint64_t identity = 0;
+    std::array<std::uint32_t, kBirths> children{};  // made of it, by function
+  };
+  std::unordered_map<Comm, Birth> births_;
   struct Refused {
     Comm comm{};
     bool kept = false;  // its attribute is set

@@ -1,7 +1,7 @@
 // Inquiries: memory of each rank of a node, there since MPI_Init, by which the ranks of a circle ask one another
 // whether a collective is worth a board, without the host.
 //
-//   deaf │ used │ circle: key, answer, answer, wishes │ circle: ...
+//   deaf │ used │ circle: key, answer, answer, wishes │ circle: ... │ orders (order.hpp)
 //
 // A circle is some ranks of one node in one order, whichever communicators have them. All its ranks make its blocking
 // collectives in the same order, also those on different communicators: else each would wait for another where
@@ -136,9 +136,14 @@ class Inquiries {
   /// This rank has no memory for what it would be asked about. Wants none.
   void become_deaf();
   [[nodiscard]] bool is_deaf() const { return deaf_; }
+  /// Of orders, behind the circles: so many bytes of the rank of that number on the node; of this one, if it is below
+  /// 0. Null: they are not to be reached. Throws std::bad_alloc.
+  [[nodiscard]] std::byte* orders(int local) const;
+  static constexpr std::size_t kOrderBytes = 64 << 10;
 
  private:
-  static constexpr std::size_t kBytes = (1 + Circle::kCircles) * sizeof(Circle::Entry);
+  static constexpr std::size_t kCircleBytes = (1 + Circle::kCircles) * sizeof(Circle::Entry);
+  static constexpr std::size_t kBytes = kCircleBytes + kOrderBytes;
   [[nodiscard]] Circle::Page* page() const { return reinterpret_cast<Circle::Page*>(memory_->buffer.data()); }
   std::unique_ptr<Circle> make(std::uint64_t name, std::span<const RankPlace> ranks, std::size_t rank);
   NodePeers& peers_;

@@ -26,7 +26,19 @@ BYTES = (256, 1024, 3072, 4096, 16384, 65536, 262144, 1048576)
 RUNS = (8, 64, 512, 4096)
 """kMpiBytes and kMpiRuns of lacuna/guide/mpi_ways.hpp."""
 WAYS = ("host", "packed", "offered")
-_COLLECTIVES = ("alltoall", "alltoallv", "alltoallw", "allgather", "gather", "scatter", "bcast", "neighbor")
+_COLLECTIVES = (
+    "alltoall",
+    "alltoallv",
+    "alltoallw",
+    "allgather",
+    "allgatherv",
+    "gather",
+    "gatherv",
+    "scatter",
+    "scatterv",
+    "bcast",
+    "neighbor",
+)
 SERVING = {
     **{(use, form): WAYS for use in ("send", "later") for form in ("regular", "listed")},
     **{(use, "regular"): ("host", "offered") if use == "alltoallw" else WAYS for use in _COLLECTIVES},

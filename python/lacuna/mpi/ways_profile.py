@@ -12,7 +12,7 @@ from lacuna.files import write_whole
 from lacuna.mpi.ways import BYTES, RUNS, Measured, Sheets
 from lacuna.worker.result import Result, begun
 
-SCHEMA = "lacuna-mpi-ways/2"
+SCHEMA = "lacuna-mpi-ways/3"
 
 
 @dataclass

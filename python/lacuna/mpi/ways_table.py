@@ -29,8 +29,11 @@ USES = {
     "alltoallv": "MPI_Alltoallv",
     "alltoallw": "MPI_Alltoallw",
     "allgather": "MPI_Allgather",
+    "allgatherv": "MPI_Allgatherv",
     "gather": "MPI_Gather",
+    "gatherv": "MPI_Gatherv",
     "scatter": "MPI_Scatter",
+    "scatterv": "MPI_Scatterv",
     "bcast": "MPI_Bcast",
     "neighbor": "MPI_Neighbor_alltoall",
 }

@@ -188,7 +188,7 @@ def test_the_command_writes_the_profile_and_shows_which_way_is_best(play: Play, 
     assert json.loads(done.stdout) == {"mpis": [profile]}
     head = ["schema", "bytes", "runs", "lacuna_version", "created", "command"]
     assert [*profile] == [*head, "machine", "library", "library_version", "ns"]
-    assert (profile["schema"], profile["library"]) == ("lacuna-mpi-ways/2", "open_mpi")
+    assert (profile["schema"], profile["library"]) == ("lacuna-mpi-ways/3", "open_mpi")
     assert profile["machine"] == _core.machine_name()
     assert (tuple(profile["bytes"]), tuple(profile["runs"])) == (BYTES, RUNS)
     assert profile["command"] == f"lacuna guide --mpi mine={installation.mpicc}"

@@ -72,22 +72,33 @@ static void cross(const struct piece* p) {
   MPI_Isend(p->sent, 1, p->type, peer, TAG, MPI_COMM_WORLD, &both[1]);
   MPI_Waitall(2, both, MPI_STATUSES_IGNORE);
 }
+static const int one_each[RANKS] = {1, 1}, in_turn[RANKS] = {0, 1};
 static void alltoall(const struct piece* p) { MPI_Alltoall(p->sent, 1, p->type, p->received, 1, p->type, MPI_COMM_WORLD); }
 static void alltoallv(const struct piece* p) {
-  const int counts[RANKS] = {1, 1}, places[RANKS] = {0, 1};
-  MPI_Alltoallv(p->sent, counts, places, p->type, p->received, counts, places, p->type, exchanging[taken]);
+  MPI_Alltoallv(p->sent, one_each, in_turn, p->type, p->received, one_each, in_turn, p->type, exchanging[taken]);
 }
 static void alltoallw(const struct piece* p) {
-  const int counts[RANKS] = {1, 1}, places[RANKS] = {0, (int)(p->span * WORD)};
+  const int places[RANKS] = {0, (int)(p->span * WORD)};
   const MPI_Datatype types[RANKS] = {p->type, p->type};
-  MPI_Alltoallw(p->sent, counts, places, types, p->received, counts, places, types, exchanging[taken]);
+  MPI_Alltoallw(p->sent, one_each, places, types, p->received, one_each, places, types, exchanging[taken]);
 }
 static void allgather(const struct piece* p) { MPI_Allgather(p->sent, 1, p->type, p->received, 1, p->type, MPI_COMM_WORLD); }
+static void allgatherv(const struct piece* p) {
+  MPI_Allgatherv(p->sent, 1, p->type, p->received, one_each, in_turn, p->type, exchanging[taken]);
+}
 static void gather(const struct piece* p) {
   for (int root = 0; root < RANKS; ++root) MPI_Gather(p->sent, 1, p->type, p->received, 1, p->type, root, MPI_COMM_WORLD);
 }
+static void gatherv(const struct piece* p) {
+  for (int root = 0; root < RANKS; ++root)
+    MPI_Gatherv(p->sent, 1, p->type, p->received, one_each, in_turn, p->type, root, exchanging[taken]);
+}
 static void scatter(const struct piece* p) {
   for (int root = 0; root < RANKS; ++root) MPI_Scatter(p->sent, 1, p->type, in(p, root), 1, p->type, root, MPI_COMM_WORLD);
+}
+static void scatterv(const struct piece* p) {
+  for (int root = 0; root < RANKS; ++root)
+    MPI_Scatterv(p->sent, one_each, in_turn, p->type, in(p, root), 1, p->type, root, exchanging[taken]);
 }
 static void bcast(const struct piece* p) {
   for (int root = 0; root < RANKS; ++root) MPI_Bcast(rank == root ? p->sent : in(p, root), 1, p->type, root, MPI_COMM_WORLD);
@@ -102,8 +113,11 @@ static const struct use uses[] = {
     {"alltoallv", alltoallv, 1, 0, BY_HOST | BY_PACKING | BY_OFFER, MINE_OF_EACH},
     {"alltoallw", alltoallw, 1, 0, BY_HOST | BY_OFFER, MINE_OF_EACH},
     {"allgather", allgather, 1, 0, BY_HOST | BY_PACKING | BY_OFFER, FIRST_OF_EACH},
+    {"allgatherv", allgatherv, 1, 0, BY_HOST | BY_PACKING | BY_OFFER, FIRST_OF_EACH},
     {"gather", gather, RANKS, 0, BY_HOST | BY_PACKING | BY_OFFER, FIRST_OF_EACH},
+    {"gatherv", gatherv, RANKS, 0, BY_HOST | BY_PACKING | BY_OFFER, FIRST_OF_EACH},
     {"scatter", scatter, RANKS, 0, BY_HOST | BY_PACKING | BY_OFFER, MINE_OF_EACH},
+    {"scatterv", scatterv, RANKS, 0, BY_HOST | BY_PACKING | BY_OFFER, MINE_OF_EACH},
     {"bcast", bcast, RANKS, 0, BY_HOST | BY_PACKING | BY_OFFER, FIRST_OF_PEER_IN_ITS_PLACE},
     {"neighbor", neighbors, 1, 0, BY_HOST | BY_PACKING | BY_OFFER, BOTH_OF_PEER},
 };

@@ -1,0 +1,84 @@
+#include "lacuna/mpi/messages/later.hpp"
+
+#include <new>
+
+namespace lacuna::mpi::detail {
+namespace {
+
+// Null: a table has no room, or there is no memory.
+std::unique_ptr<Order> make_order(const Job& job, const CommOf& of, std::size_t rank) try {
+  std::vector<OrderTable*> tables;
+  tables.reserve(of.places.size());
+  for (std::size_t other = 0; other < of.places.size(); ++other) {
+    std::byte* const there = job.inquiries->orders(other == rank ? -1 : of.places[other].local);
+    if (there == nullptr) return nullptr;
+    tables.push_back(reinterpret_cast<OrderTable*>(there));
+  }
+  return Order::find((of.name ^ of.identity * 0x9e37'79b9'7f4a'7c15) | 1, std::move(tables), rank);
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
+}  // namespace
+
+// A rank that has missed a call would count others than its peers do: from then on it has no part in further orders.
+CommOf* find_ordered(Job& job, Comm comm) {
+  if (job.inquiries == nullptr || Mutex::multiple()) return nullptr;
+  CommOf* const of = find(job, comm);
+  if (of == nullptr || !of->kept) job.finds_orders = false;
+  if (of == nullptr) return nullptr;
+  if (of->order != nullptr) return of;
+  if (of->identity == 0 || of->without_order || !of->one_node || of->of_host || of->places.size() < 2) return nullptr;
+  int rank = 0;
+  host().Comm_rank(comm, &rank);
+  if (job.finds_orders) of->order = make_order(job, *of, static_cast<std::size_t>(rank));
+  of->without_order = of->order == nullptr;
+  return of->order != nullptr ? of : nullptr;
+}
+
+Decision decide(Job& job, CommOf& of, std::size_t kind, std::int64_t bytes, bool gains) {
+  Order& order = *of.order;
+  const Decision decision = order.decide([&] {
+    if (!gains) return Decision::left;
+    return order.is_ready() && order.board()->get()->has_place(order.boarded + 1) ? Decision::board : Decision::wished;
+  });
+  // Ranks that never get a board are asked more and more rarely.
+  constexpr std::uint8_t kMostWished = 64;
+  const bool wished = decision == Decision::wished && order.wished.at(kind) < kMostWished;
+  if (wished) ++order.wished.at(kind);
+  if (decision == Decision::board) {
+    ++order.boarded;
+    order.wished.at(kind) = 0;
+  } else if (decision == Decision::wished) {
+    order.prepare(*job.boards, of.places);
+  }
+  const bool gained = wished || decision == Decision::board;
+  settle(order.askings[kind], {.says = static_cast<unsigned char>(gained ? Slot::offers_some : 0),
+                               .sizes = static_cast<unsigned char>(1U << size_class(bytes))});
+  return decision;
+}
+
+bool make_room_for_later(Job& job) {
+  const auto lock = job.enter();
+  job.operations.make_room();
+  return job.idle_requests.has_one();
+}
+
+void begin_later(Job& job, Comm comm, const CommOf& of, std::unique_ptr<Operation> operation, Request* request) {
+  operation->receives = true;
+  operation->comm = comm;
+  operation->began = job.report.on() ? base::now_ns() : 0;
+  operation->state = Operation::State::moving;
+  operation->taken = true;
+  const auto lock = job.enter();
+  *request = job.idle_requests.take();
+  operation->standing->start(of.order->board(), of.order->boarded);
+  job.operations.add(*request, std::move(operation));
+}
+
+bool has_room(const Pattern& pattern, std::int64_t bytes) {
+  const bool several = !pattern.one_for_all() && pattern.kind() != Collective::gather;
+  return Board::lines(bytes) * (several ? pattern.size() - 1 : 1) <= Board::kQueueRoom;
+}
+
+}  // namespace lacuna::mpi::detail

@@ -1,0 +1,308 @@
+// Collectives with requests (MPI_Ialltoall and its like) whose blocks with gaps go by boards, on the fake MPI.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "lacuna/mpi/process/order.hpp"
+#include "tests/interposer/collective_kinds.hpp"
+#include "tests/interposer/fake.hpp"
+#include "tests/interposer/scarce.hpp"
+#include "tests/support/environment.hpp"
+#include "tests/support/tier.hpp"
+
+namespace lacuna::test {
+namespace LACUNA_TEST_FILE {
+
+LACUNA_TIER(test, "LaterCollectives.*");
+
+using namespace fake;
+using namespace collectives;
+
+struct Later {
+  const char* name;
+  int (*begin)(const Host& mpi, Memory& m, Datatype type, Comm comm, int rank, Request* request);
+  void (*expect)(const Memory& m, int rank);
+  const char* host;
+};
+
+const std::array kLater{
+    Later{.name = "Ialltoall",
+          .begin = [](const Host& mpi, Memory& m, Datatype type, Comm comm, int,
+                      Request* request) { return mpi.Ialltoall(m.out.data(), 1, type, m.in.data(), 1, type, comm, request); },
+          .expect = [](const Memory& m, int rank) { expect_all(m, rank); },
+          .host = "Ialltoall"},
+    Later{.name = "Iallgather",
+          .begin = [](const Host& mpi, Memory& m, Datatype type, Comm comm, int,
+                      Request* request) { return mpi.Iallgather(m.out.data(), 1, type, m.in.data(), 1, type, comm, request); },
+          .expect = [](const Memory& m, int) { expect_all(m, 0); },
+          .host = "Iallgather"},
+    Later{.name = "Iallgatherv",
+          .begin =
+              [](const Host& mpi, Memory& m, Datatype type, Comm comm, int, Request* request) {
+                static constexpr std::array ones{1, 1, 1}, places{0, 1, 2};
+                return mpi.Iallgatherv(m.out.data(), 1, type, m.in.data(), ones.data(), places.data(), type, comm, request);
+              },
+          .expect = [](const Memory& m, int) { expect_all(m, 0); },
+          .host = "Iallgatherv"},
+    Later{.name = "Igather",
+          .begin =
+              [](const Host& mpi, Memory& m, Datatype type, Comm comm, int rank, Request* request) {
+                return mpi.Igather(m.out.data(), 1, type, rank == kRoot ? m.in.data() : nullptr, 1, type, kRoot, comm, request);
+              },
+          .expect = kKinds[2].expect,
+          .host = "Igather"},
+    Later{.name = "Igather in place",
+          .begin =
+              [](const Host& mpi, Memory& m, Datatype type, Comm comm, int rank, Request* request) {
+                return mpi.Igather(rank == kRoot ? mpi::in_place() : m.out.data(), 1, type, m.in.data(), 1, type, kRoot, comm, request);
+              },
+          .expect = kKinds[3].expect,
+          .host = "Igather"},
+    Later{.name = "Iscatter",
+          .begin = [](const Host& mpi, Memory& m, Datatype type, Comm comm, int,
+                      Request* request) { return mpi.Iscatter(m.out.data(), 1, type, m.in.data(), 1, type, kRoot, comm, request); },
+          .expect = kKinds[4].expect,
+          .host = "Iscatter"},
+    Later{.name = "Ibcast",
+          .begin = [](const Host& mpi, Memory& m, Datatype type, Comm comm, int rank,
+                      Request* request) { return mpi.Ibcast(rank == kRoot ? m.out.data() : m.in.data(), 1, type, kRoot, comm, request); },
+          .expect = kKinds[5].expect,
+          .host = "Ibcast"},
+};
+
+void expect_right(const Outcome& outcome) {
+  for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
+}
+
+// After a few calls none asks the host: what decides and what moves is in memory of the ranks. The type may be freed
+// while a call is under way.
+TEST(LaterCollectives, DoWithoutTheHost) {
+  const Set forced("LACUNA_MPI_WAY", "offered");
+  constexpr int kFirst = 8, kRounds = 200;
+  for (const Later& kind : kLater) {
+    SCOPED_TRACE(kind.name);
+    expect_right(run_preloaded({.ranks = kRanks, .threads = false}, [&](const Host& mpi, int rank) {
+      Comm comm{};
+      EXPECT_EQ(mpi.Comm_dup(mpi.world, &comm), mpi::kSuccess);
+      for (int round = 0; round < kRounds; ++round) {
+        Datatype type = gaps(mpi);
+        Memory memory(rank);
+        Request request{};
+        const int before = calls_of(kind.host);
+        EXPECT_EQ(kind.begin(mpi, memory, type, comm, rank, &request), mpi::kSuccess);
+        mpi.Type_free(&type);
+        EXPECT_EQ(mpi.Wait(&request, mpi::ignored()), mpi::kSuccess);
+        EXPECT_EQ(request, mpi.no_request);
+        kind.expect(memory, rank);
+        if (round >= kFirst) {
+          EXPECT_EQ(calls_of(kind.host), before) << round;
+        }
+      }
+      mpi.Comm_free(&comm);
+    }));
+  }
+}
+
+// Several under way, of several kinds and communicators, that end in another order on each rank: more of them than a
+// queue has places. Some ranks' types have no gaps, and of some calls none has.
+TEST(LaterCollectives, EndInAnyOrder) {
+  const Set forced("LACUNA_MPI_WAY", "offered");
+  for (const unsigned seed : {1U, 2U, 3U}) {
+    SCOPED_TRACE(seed);
+    expect_right(run_preloaded({.ranks = kRanks, .threads = false}, [&](const Host& mpi, int rank) {
+      std::mt19937 alike(seed), own(seed + 100 * static_cast<unsigned>(rank) + 1);
+      const auto drawn = [](std::mt19937& by, std::size_t below) { return static_cast<std::size_t>(by() % below); };
+      std::array<Comm, 2> comms{};
+      for (Comm& comm : comms) EXPECT_EQ(mpi.Comm_dup(mpi.world, &comm), mpi::kSuccess);
+      Datatype type = gaps(mpi);
+      for (int round = 0; round < 100; ++round) {
+        struct One {
+          std::size_t kind;
+          Memory memory;
+          Request request{};
+        };
+        std::vector<One> all;
+        for (std::size_t n = 1 + drawn(alike, 9); n > 0; --n) all.push_back({.kind = drawn(alike, kLater.size()), .memory = Memory(rank)});
+        for (One& one : all) {
+          Comm comm = comms.at(drawn(alike, 2));
+          EXPECT_EQ(kLater.at(one.kind).begin(mpi, one.memory, type, comm, rank, &one.request), mpi::kSuccess);
+        }
+        std::vector<Request> requests;
+        for (const One& one : all) requests.push_back(one.request);
+        if (round % 3 == 0) {
+          EXPECT_EQ(mpi.Waitall(static_cast<int>(requests.size()), requests.data(), mpi::ignored()), mpi::kSuccess);
+        }
+        for (std::size_t left = round % 3 == 0 ? 0 : all.size(); left > 0; --left) {
+          int index = -1;
+          if (round % 3 == 1) {
+            EXPECT_EQ(mpi.Waitany(static_cast<int>(requests.size()), requests.data(), &index, mpi::ignored()), mpi::kSuccess);
+          } else {
+            do {
+              index = static_cast<int>(drawn(own, requests.size()));
+            } while (requests[static_cast<std::size_t>(index)] == mpi.no_request);
+            for (int over = 0; over == 0;)
+              EXPECT_EQ(mpi.Test(&requests[static_cast<std::size_t>(index)], &over, mpi::ignored()), mpi::kSuccess);
+          }
+          kLater.at(all[static_cast<std::size_t>(index)].kind).expect(all[static_cast<std::size_t>(index)].memory, rank);
+        }
+        for (const One& one : all) kLater.at(one.kind).expect(one.memory, rank);
+      }
+      mpi.Type_free(&type);
+      for (Comm& comm : comms) mpi.Comm_free(&comm);
+    }));
+  }
+}
+
+// Communicators of the same ranks whose calls the ranks begin in different orders.
+TEST(LaterCollectives, AreOfTheirCommunicator) {
+  const Set forced("LACUNA_MPI_WAY", "offered");
+  expect_right(run_preloaded({.ranks = kRanks, .threads = false}, [&](const Host& mpi, int rank) {
+    std::array<Comm, 3> comms{};
+    for (Comm& comm : comms) mpi.Comm_dup(mpi.world, &comm);
+    Datatype type = gaps(mpi);
+    for (int round = 0; round < 60; ++round) {
+      std::array<Memory, 3> memory{Memory(rank), Memory(rank), Memory(rank)};
+      std::array<Request, 3> requests{};
+      for (std::size_t i = 0; i < 3; ++i) {
+        const std::size_t which = (i + static_cast<std::size_t>(rank)) % 3;
+        for (int& value : memory[which].out) value += 1000 * static_cast<int>(which);
+        EXPECT_EQ(mpi.Iallgather(memory[which].out.data(), 1, type, memory[which].in.data(), 1, type, comms[which], &requests[which]),
+                  mpi::kSuccess);
+      }
+      EXPECT_EQ(mpi.Waitall(3, requests.data(), mpi::ignored()), mpi::kSuccess);
+      for (std::size_t which = 0; which < 3; ++which) {
+        for (int from = 0; from < kRanks; ++from)
+          EXPECT_EQ(memory[which].in[static_cast<std::size_t>(from * kInts)], sent(from, 0, 0) + 1000 * static_cast<int>(which));
+      }
+    }
+    mpi.Type_free(&type);
+    for (Comm& comm : comms) mpi.Comm_free(&comm);
+  }));
+}
+
+// A root that runs ahead of the others, by more calls than an order has words.
+TEST(LaterCollectives, MayRunAhead) {
+  const Set forced("LACUNA_MPI_WAY", "offered");
+  expect_right(run_preloaded({.ranks = kRanks, .threads = false}, [&](const Host& mpi, int rank) {
+    Datatype type = gaps(mpi);
+    constexpr std::size_t kCalls = 300;
+    for (int turn = 0; turn < 3; ++turn) {
+      std::vector<Memory> memory(kCalls, Memory(rank));
+      std::vector<Request> requests(kCalls);
+      int word = 0;
+      if (rank != kRoot) mpi.Recv(&word, 1, int_type(), kRoot, 7, mpi.world, mpi::ignored());
+      for (std::size_t i = 0; i < kCalls; ++i) {
+        memory[i].out[0] += static_cast<int>(i);
+        EXPECT_EQ(kLater.back().begin(mpi, memory[i], type, mpi.world, rank, &requests[i]), mpi::kSuccess);
+      }
+      for (int other = 0; rank == kRoot && other < kRanks; ++other)
+        if (other != kRoot) mpi.Send(&word, 1, int_type(), other, 7, mpi.world);
+      EXPECT_EQ(mpi.Waitall(kCalls, requests.data(), mpi::ignored()), mpi::kSuccess);
+      for (std::size_t i = 0; rank != kRoot && i < kCalls; ++i) EXPECT_EQ(memory[i].in[0], sent(kRoot, 0, 0) + static_cast<int>(i));
+    }
+    mpi.Type_free(&type);
+  }));
+}
+
+// One rank begins a call and waits for a message of another, which has not begun that call yet.
+TEST(LaterCollectives, DoNotWait) {
+  const Set forced("LACUNA_MPI_WAY", "offered");
+  for (const Later& kind : kLater) {
+    SCOPED_TRACE(kind.name);
+    expect_right(run_preloaded({.ranks = kRanks, .threads = false}, [&](const Host& mpi, int rank) {
+      Datatype type = gaps(mpi);
+      for (int round = 0; round < 40; ++round) {
+        Memory memory(rank);
+        Request request{};
+        int word = 0;
+        const int first = round % kRanks;
+        if (rank != first) mpi.Recv(&word, 1, int_type(), first, 7, mpi.world, mpi::ignored());
+        EXPECT_EQ(kind.begin(mpi, memory, type, mpi.world, rank, &request), mpi::kSuccess);
+        for (int other = 0; rank == first && other < kRanks; ++other)
+          if (other != first) mpi.Send(&word, 1, int_type(), other, 7, mpi.world);
+        EXPECT_EQ(mpi.Wait(&request, mpi::ignored()), mpi::kSuccess);
+        kind.expect(memory, rank);
+      }
+      mpi.Type_free(&type);
+    }));
+  }
+}
+
+// Calls with scarcity on one rank; whether an allocation failed.
+bool begin_with_scarcity(const Later& kind, long after) {
+  std::atomic<bool> failed = false;
+  const Outcome outcome = run_preloaded({.ranks = kRanks, .threads = false, .decode_at = 1}, [&](const Host& mpi, int rank) {
+    Datatype type = gaps(mpi);
+    Comm comm{};
+    scarce::Scarcity scarcity{.after = rank == 2 ? after : scarce::Scarcity::kNever, .all = false};
+    scarcity([&] { return mpi.Comm_dup(mpi.world, &comm); });
+    for (int round = 0; round < 12; ++round) {
+      Memory memory(rank);
+      Request request = mpi.no_request;
+      EXPECT_EQ(scarcity([&] { return kind.begin(mpi, memory, type, comm, rank, &request); }), mpi::kSuccess) << "after " << after;
+      EXPECT_EQ(mpi.Wait(&request, mpi::ignored()), mpi::kSuccess);
+      kind.expect(memory, rank);
+    }
+    if (rank == 2) failed = scarcity.failed;
+    mpi.Comm_free(&comm);
+    mpi.Type_free(&type);
+  });
+  for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong << ", after " << after;
+  return failed;
+}
+
+LACUNA_LEFT_OUT(thread, "LaterCollectives.NeedNoMemory");
+LACUNA_LEFT_OUT(address, "LaterCollectives.NeedNoMemory");
+TEST(LaterCollectives, NeedNoMemory) {
+  const Set forced("LACUNA_MPI_WAY", "offered");
+  for (const Later& kind : {kLater[0], kLater[3], kLater[6]}) {
+    SCOPED_TRACE(kind.name);
+    long after = 0;
+    while (!HasFailure() && begin_with_scarcity(kind, after)) ++after;
+    EXPECT_GT(after, 0);
+  }
+}
+
+// What ranks decide who come in any order is one decision for all, and each is of somebody who has begun that call. A
+// rank that comes much later than the others finds the order closed, or what was decided.
+TEST(Orders, DecideOnceForAll) {
+  for (unsigned seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 by(seed);
+    constexpr std::size_t kMembers = 3, kCalls = 400;
+    auto tables = std::make_unique<std::array<mpi::OrderTable, kMembers>>();
+    std::vector<mpi::OrderTable*> places;
+    for (mpi::OrderTable& table : *tables) places.push_back(&table);
+    std::vector<std::unique_ptr<mpi::Order>> members;
+    for (std::size_t rank = 0; rank < kMembers; ++rank) members.push_back(mpi::Order::find(5, places, rank));
+    std::array<std::vector<mpi::Decision>, kMembers> decided;
+    std::vector<mpi::Decision> first(kCalls);
+    const std::size_t lead = seed % 3 == 0 ? kCalls : 1 + by() % 80;  // of the first before the last
+    while (std::ranges::any_of(decided, [](const auto& one) { return one.size() < kCalls; })) {
+      const std::size_t rank = by() % kMembers;
+      const std::size_t call = decided.at(rank).size();
+      const auto& last = *std::ranges::min_element(decided, {}, [](const auto& one) { return one.size(); });
+      if (call == kCalls || call > last.size() + lead) continue;
+      decided.at(rank).push_back(members[rank]->decide([&] {
+        EXPECT_EQ(first[call], mpi::Decision{}) << "decided twice";
+        return first[call] = by() % 2 == 0 ? mpi::Decision::wished : mpi::Decision::board;
+      }));
+    }
+    for (std::size_t call = 0; call < kCalls; ++call) {
+      const mpi::Decision wanted = first[call] != mpi::Decision{} ? first[call] : mpi::Decision::left;
+      for (const auto& one : decided) ASSERT_EQ(one[call], wanted) << "call " << call;
+    }
+    if (lead <= 32) {
+      EXPECT_TRUE(std::ranges::none_of(first, [](mpi::Decision one) { return one == mpi::Decision{}; }));
+    }
+  }
+}
+
+}  // namespace LACUNA_TEST_FILE
+}  // namespace lacuna::test
