@@ -14,10 +14,10 @@
 // Both steps look at w only. repeat() takes a short cut that gives the same answer without spelling w out: a power of a
 // form is a loop around it, or a longer loop.
 //
-// Where the promise ends: join() spells its parts out to w only up to kFlattenLimit runs, and not at all where a list of
-// more than kNestedListLimit runs of a nested block is in one of them (State::kept). Then it works on the parts as they
-// are, so that (a) two spellings of such a sequence or list may keep different forms, and (b) neighbours inside it that
-// touch may stay unmerged. Such a layout is still right, only its digest is its own.
+// Where the promise ends: join() spells its parts out to w only up to kFlattenLimit runs, and not at all where one of
+// them has a list of a nested block, of more than kNestedListLimit runs (State::kept). Then it works on the parts as
+// they are, so that (a) two spellings of such a sequence or list may keep different forms, and (b) neighbours inside
+// it that touch may stay unmerged. Such a layout is still right, only its digest is its own.
 #pragma once
 
 #include <atomic>
@@ -28,10 +28,14 @@
 
 namespace lacuna::layout {
 
-inline constexpr std::int64_t kFlattenLimit = 1 << 16;     // ~1 ms of commit time; every DDTBench struct is far below it
-inline constexpr std::int64_t kNestedListLimit = 1 << 10;  // 40 us; a request's page table is longer, and comes with each request
-inline constexpr std::int64_t kLongestPeriod = 16;         // members of an array of structs that a sequence may hold
-inline constexpr std::int64_t kShortestLoop = 32;          // runs; shorter chance progressions in index lists are no loops
+/// ~1 ms of commit time; every DDTBench struct is far below it.
+inline constexpr std::int64_t kFlattenLimit = 1 << 16;
+/// 40 us. Page tables are longer, and there is another one with each request.
+inline constexpr std::int64_t kNestedListLimit = 1 << 10;
+/// Members of an array of structs that a sequence may hold.
+inline constexpr std::int64_t kLongestPeriod = 16;
+/// Runs; shorter chance progressions in index lists are no loops.
+inline constexpr std::int64_t kShortestLoop = 32;
 
 using NodePtr = std::shared_ptr<const Node>;
 

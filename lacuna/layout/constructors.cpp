@@ -105,9 +105,9 @@ Result<std::optional<Layout>> list_of_runs(std::span<const std::int64_t> blockle
   return LACUNA_TRY(Access::make(&joined, joined.low() + from, joined.high() + from, Access::state(old).marked));
 }
 
-// One block at each of displacements[i] * unit bytes: a page table as it is given. No item is made for an entry where the
-// block is a single run, or where blocks of several runs are too many to be spelled out and do not touch. Nothing in
-// other cases, and where a number is so large that the general way must look at it.
+// One block at each of displacements[i] * unit bytes: a page table as it is given. No item is made for an entry.
+// Nothing where blocks of several runs are few enough to be spelled out, or touch, and where a number is so large that
+// the general way must look at it.
 Result<std::optional<Layout>> list_of_blocks(const Layout& block, std::span<const std::int64_t> displacements, std::int64_t unit) {
   constexpr std::int64_t small = std::int64_t{1} << 58;
   const Item item = Access::item(block);

@@ -43,8 +43,10 @@ RunFacts merge_runs(Numbers& offsets, Numbers& lengths) {
 // Whether any stretch of runs can repeat at all. A loop of period p has max(2 p, kShortestLoop) runs or more, of which
 // all but the first p look like the one p before them, and so do the steps between these: 15 equal steps in a row at
 // least (p = 16, twice). Among 15 in a row there is one whose number 15 divides, so only those are looked at, and their
-// neighbours only where they have a like. `lengths` is empty if all are alike. Of copies more are asked for, which are in
-// no form that has to be found whatever the cost: a sorted table of pages has 15 equal steps by chance, and not 63.
+// neighbours only where they have a like. `lengths` is empty if all are alike.
+//
+// Copies of a nested block are asked for more equal steps, since no other spelling has to end in the same form: a
+// sorted table of pages has 15 by chance, and not 63.
 constexpr Index kLikeSteps = 15;
 constexpr Index kLikeStepsOfCopies = 63;
 static_assert(kShortestLoop == 32 && kLongestPeriod == 16);

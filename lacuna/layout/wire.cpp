@@ -9,9 +9,9 @@
 //   sequence  4, entries, for each: offset difference (not the first), child
 //
 // A decoder builds the nodes that it reads, all of whose sizes and bounds are computed here with checked arithmetic;
-// nothing that the peer says about them is believed. What is short enough, and has no flag 4, is then spelled out and brought into
-// canonical form, once and at the end, so that the work is bounded by the length of the form. What is longer stays as
-// it is: a form that encode() wrote keeps its digest, and any other is right, though perhaps not canonical.
+// nothing that the peer says about them is believed. What is short enough, and has no flag 4, is then spelled out and
+// brought into canonical form, once and at the end, so that the work is bounded by the length of the form. The rest
+// stays as it is: a form that encode() wrote keeps its digest, and any other is right, though perhaps not canonical.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -94,6 +94,18 @@ void copy_array(const nb::handle& target, const nb::handle& source, bool as_byte
   value_or_raise(moved);
 }
 
+nb::tuple memory_of(const nb::handle& object, const char* role) {
+  const Array array(object, false, role);
+  const layout::StridedArray elements = array.elements();
+  const auto as_tuple = [](std::span<const std::int64_t> numbers) {
+    nb::list list;
+    for (const std::int64_t number : numbers) list.append(number);
+    return nb::tuple(list);
+  };
+  return nb::make_tuple(reinterpret_cast<std::uintptr_t>(array.data()), elements.item_bytes, as_tuple(elements.shape),
+                        as_tuple(elements.strides));
+}
+
 // Where a layout lies in an array, for copy_layouts().
 struct Side {
   const nb::handle& array;
@@ -149,6 +161,9 @@ NB_MODULE(_core, m) {
          int threads) { copy_layouts({target, written, to}, {source, read, from}, threads); },
       "target"_a.none(), "target_layout"_a.none(), "target_offset"_a, "source"_a.none(), "source_layout"_a.none(), "source_offset"_a,
       "threads"_a = 1, "lacuna.copy() of layouts in two arrays of the host.");
+  m.def("memory_of", &memory_of, "array"_a.none(), "role"_a = "array",
+        "Of an array of the host: the address of its first element, bytes of an element, the shape, and the strides in bytes.",
+        nb::sig("def memory_of(array: object, role: str = 'array') -> tuple[int, int, tuple[int, ...], tuple[int, ...]]"));
   m.def("has_host_buffer", &has_host_buffer, "object"_a.none(),
         "Whether an object has the buffer protocol, and is of no type that may be on a GPU.");
   m.def("instruction_set", &lacuna::copy::instruction_set, "The instruction set that the kernels use on this CPU, by Highway's name.");

@@ -46,6 +46,16 @@ def made(shape, dtype="f8"):
     assert re.fullmatch(r"NumPy: [\d.]+ GB/s\nLacuna: [\d.]+ GB/s\n", ended.stdout)
 
 
+def test_the_guide_to_resharding_runs_as_it_stands(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "guide" / "resharding.md").read_text()
+    found = re.search(r"```python\n(.*?)```", page, re.DOTALL)
+    assert found
+    program = tmp_path / "reshard.py"
+    program.write_text(found[1].replace('"job"', repr(f"job-{tmp_path}")))
+    ranks = [subprocess.Popen([sys.executable, program]) for _ in range(4)]
+    assert [rank.wait(PATIENCE) for rank in ranks] == [0, 0, 0, 0]
+
+
 def test_the_readme_prints_what_it_says(tmp_path: Path) -> None:
     readme = (ROOT / "README.md").read_text()
     found = re.search(

@@ -68,7 +68,7 @@ def test_what_cannot_be_is_refused() -> None:
     source, target = np.zeros(64, np.uint8), np.zeros(64, np.uint8)
     with pytest.raises(ValueError, match="covers bytes 60 to 68 of the target, which has bytes 0 to 64"):
         lacuna.copy(target, source, target_layout=Layout.bytes(8), target_offset=60, source_layout=Layout.bytes(8))
-    with pytest.raises(ValueError, match="16 bytes|8 bytes"):
+    with pytest.raises(ValueError, match="16"):
         lacuna.copy(target, source, target_layout=Layout.bytes(8), source_layout=Layout.bytes(16))
     with pytest.raises(ValueError, match="names some bytes twice"):
         lacuna.copy(target, source, target_layout=Layout.paged(8, [1, 1]), source_layout=Layout.bytes(16))
