@@ -15,8 +15,8 @@
 // form is a loop around it, or a longer loop.
 //
 // Where the promise ends: join() spells its parts out to w only up to kFlattenLimit runs, and not at all where one of
-// them has a list of a nested block, of more than kNestedListLimit runs (State::kept). Then it works on the parts as
-// they are, so that (a) two spellings of such a sequence or list may keep different forms, and (b) neighbours inside
+// them has a long list of a nested block, of more than kNestedListLimit runs (State::kept). Then it works on the parts
+// as they are, so that (a) two spellings of such a sequence or list may keep different forms, and (b) neighbours inside
 // it that touch may stay unmerged. Such a layout is still right, only its digest is its own.
 #pragma once
 
@@ -32,6 +32,8 @@ namespace lacuna::layout {
 inline constexpr std::int64_t kFlattenLimit = 1 << 16;
 /// 40 us. Page tables are longer, and there is another one with each request.
 inline constexpr std::int64_t kNestedListLimit = 1 << 10;
+/// Places of a list whose nested block keeps its form. A few large blocks are spelled out, as in a struct of them.
+inline constexpr std::int64_t kShortestTable = 64;
 /// Members of an array of structs that a sequence may hold.
 inline constexpr std::int64_t kLongestPeriod = 16;
 /// Runs; shorter chance progressions in index lists are no loops.

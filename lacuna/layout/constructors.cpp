@@ -117,7 +117,8 @@ Result<std::optional<Layout>> list_of_blocks(const Layout& block, std::span<cons
   if (displacements.empty() || block.size() == 0 || !is_small(block.size()) || !is_small(lower) || !is_small(upper) ||
       !is_small(item.low()) || !is_small(item.high()) || !is_small(unit))
     return std::nullopt;
-  if (item.node && item.runs() <= kNestedListLimit / std::ssize(displacements)) return std::nullopt;
+  if (item.node && (std::ssize(displacements) < kShortestTable || item.runs() <= kNestedListLimit / std::ssize(displacements)))
+    return std::nullopt;
   const std::int64_t most = unit == 0 ? small : small / std::abs(unit);
   const auto [lowest, highest] = extremes(displacements);
   if (lowest < -most || highest > most) return std::nullopt;

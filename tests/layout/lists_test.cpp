@@ -128,7 +128,7 @@ TEST(Lists, OfNestedBlocksKeepTheBlock) {
     const std::int64_t stride = bytes + random.between(1, 20);
     const Layout row = value(Layout::bytes(bytes));
     const Layout nested = value(Layout::resized(value(Layout::hvector(rows, 1, stride, row)), random.between(-5, 5), rows * stride));
-    const List places = numbers(random, random.between(1100 / rows, random.one_in(10) ? 3000 : 600));
+    const List places = numbers(random, random.between(std::max<std::int64_t>(64, 1100 / rows), random.one_in(10) ? 3000 : 600));
     const Layout made = value(Layout::indexed_block(1, places, nested));
     const naive::Typemap block = naive::resized(naive::hvector(rows, 1, stride, naive::bytes(bytes)), nested.lower_bound(), rows * stride);
     const naive::Typemap expected = naive::indexed_block(1, places, block);
