@@ -1,5 +1,6 @@
 // A paged KV cache goes from a prefill process to a decode process, which keeps it in other pages and in another
-// order within them. Each side describes its own memory; Lacuna moves what both have in common, in one message.
+// order within them. Each side describes its own memory; Lacuna moves what both have in common, in one message. In
+// Python, lacuna.kv makes such layouts from the arrays of serving systems (docs/guide/kv-cache.md).
 // Compile it with
 //
 //   c++ -std=c++20 kv_cache.cpp -o kv_cache $(pkg-config --cflags --libs lacuna)

@@ -21,6 +21,7 @@ class Builder {
   std::int64_t upper_ = 0;
   bool bounded_ = false;
   bool marked_ = false;
+  bool kept_ = false;
 };
 
 /// `count` >= 0 copies of `old`, `stride_bytes` apart.

@@ -152,8 +152,9 @@ struct Stretch {
   std::int64_t runs = 0;
 };
 
-// The longest stretch from item i on that repeats with one of some short periods.
-Stretch longest_stretch(const Items& w, Index i, Periods periods) {
+// The longest stretch from item i on that repeats with one of some short periods. `follows`: the item before it, which
+// is in no stretch, has the shape of item i.
+Stretch longest_stretch(const Items& w, Index i, Periods periods, bool follows) {
   Stretch best;
   const Index left = std::ssize(w) - i;
   for (Index p = 1; periods >> (p - 1) != 0 && p <= left / 2; ++p) {
@@ -165,6 +166,8 @@ Stretch longest_stretch(const Items& w, Index i, Periods periods) {
     }
     const Index repetitions = 1 + alike / p;
     if (repetitions < 2) continue;
+    // Any two of a list have some distance. So two are no loop where one more of their shape is beside them.
+    if (repetitions == 2 && w[i].node && (follows || (i + 2 * p < std::ssize(w) && same_shape(w[i], w[i + 2 * p])))) continue;
     std::int64_t runs = 0;
     for (Index j = i; j < i + p; ++j) runs += w[j].runs();
     runs *= repetitions;
@@ -211,7 +214,8 @@ bool find_loops(Items& w) {
   Items found;
   found.reserve(w.size());
   for (Index i = 0; i < std::ssize(w);) {
-    const Stretch stretch = longest_stretch(w, i, begins[i]);
+    const bool follows = !found.empty() && w[i].node && same_shape(found.back(), w[i]);
+    const Stretch stretch = longest_stretch(w, i, begins[i], follows);
     if (stretch.repetitions == 0) {
       found.push_back(std::move(w[i++]));
       continue;

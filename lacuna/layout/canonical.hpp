@@ -14,10 +14,10 @@
 // Both steps look at w only. repeat() takes a short cut that gives the same answer without spelling w out: a power of a
 // form is a loop around it, or a longer loop.
 //
-// Where the promise ends: join() spells its parts out to w only up to kFlattenLimit runs. Beyond that it works on the
-// parts as they are, so that (a) two spellings of a *sequence* of more than kFlattenLimit runs may keep different
-// forms, and (b) neighbours inside it that touch may stay unmerged. Such a layout is still right, only its digest is
-// its own.
+// Where the promise ends: join() spells its parts out to w only up to kFlattenLimit runs, and not at all where one of
+// them has a long list of a nested block, of more than kNestedListLimit runs (State::kept). Then it works on the parts
+// as they are, so that (a) two spellings of such a sequence or list may keep different forms, and (b) neighbours inside
+// it that touch may stay unmerged. Such a layout is still right, only its digest is its own.
 #pragma once
 
 #include <atomic>
@@ -28,9 +28,16 @@
 
 namespace lacuna::layout {
 
-inline constexpr std::int64_t kFlattenLimit = 1 << 16;  // ~1 ms of commit time; every DDTBench struct is far below it
-inline constexpr std::int64_t kLongestPeriod = 16;      // members of an array of structs that a sequence may hold
-inline constexpr std::int64_t kShortestLoop = 32;       // runs; shorter chance progressions in index lists are no loops
+/// ~1 ms of commit time; every DDTBench struct is far below it.
+inline constexpr std::int64_t kFlattenLimit = 1 << 16;
+/// 40 us. Page tables are longer, and there is another one with each request.
+inline constexpr std::int64_t kNestedListLimit = 1 << 10;
+/// Places of a list whose nested block keeps its form. A few large blocks are spelled out, as in a struct of them.
+inline constexpr std::int64_t kShortestTable = 64;
+/// Members of an array of structs that a sequence may hold.
+inline constexpr std::int64_t kLongestPeriod = 16;
+/// Runs; shorter chance progressions in index lists are no loops.
+inline constexpr std::int64_t kShortestLoop = 32;
 
 using NodePtr = std::shared_ptr<const Node>;
 
@@ -64,6 +71,9 @@ Result<Item> join_runs(std::vector<std::int64_t> offsets, std::vector<std::int64
 /// The same of runs that are all of one length, a page table's usual case, which needs no second list unless some that
 /// follow one another touch.
 Result<Item> join_blocks(std::vector<std::int64_t> offsets, std::int64_t length, bool touching);
+/// Copies of a nested block at `offsets`, at least one, none of which touches the next: join() of as many items, which
+/// keep their form. Offsets are within kMaxBytes. Errors: overflow.
+Result<Item> join_copies(std::vector<std::int64_t> offsets, const Item& block);
 /// The second step of the argument above, and the first: the form of items that are as they should be.
 Item compress(std::vector<Item> items);
 /// The canonical form of an item of at most kFlattenLimit runs, whatever form it has.
@@ -98,6 +108,7 @@ struct Layout::State {
   std::int64_t lower = 0;
   std::int64_t upper = 0;
   bool marked = false;  // the bounds were set by resized, subarray or darray: MPI's markers
+  bool kept = false;    // it was not spelled out, nor is what is made of it: a long list of a nested block is in it
   Digest digest;
   mutable std::atomic<signed char> overlaps{-1};  // -1 unknown, else the answer
   mutable std::atomic<const Companion*> companion{nullptr};
@@ -113,7 +124,7 @@ struct Access {
   static const Layout::State& state(const Layout& layout) { return *layout.state_; }
   static Item item(const Layout& layout);
   /// Errors: overflow if a bound is beyond kMaxBytes.
-  static Result<Layout> make(const Item* item, std::int64_t lower, std::int64_t upper, bool marked);
+  static Result<Layout> make(const Item* item, std::int64_t lower, std::int64_t upper, bool marked, bool kept = false);
 };
 
 }  // namespace lacuna::layout

@@ -105,33 +105,40 @@ Result<std::optional<Layout>> list_of_runs(std::span<const std::int64_t> blockle
   return LACUNA_TRY(Access::make(&joined, joined.low() + from, joined.high() + from, Access::state(old).marked));
 }
 
-// One block, a single run, at each of displacements[i] * unit bytes: a page table as it is given. No second list is
-// made unless blocks touch. Nothing where a number is so large that the general way must look at it.
+// One block at each of displacements[i] * unit bytes: a page table as it is given. No item is made for an entry.
+// Nothing where blocks of several runs are few enough to be spelled out, or touch, and where a number is so large that
+// the general way must look at it.
 Result<std::optional<Layout>> list_of_blocks(const Layout& block, std::span<const std::int64_t> displacements, std::int64_t unit) {
   constexpr std::int64_t small = std::int64_t{1} << 58;
   const Item item = Access::item(block);
-  const std::int64_t size = block.size();
   const std::int64_t lower = block.lower_bound();
   const std::int64_t upper = lower + block.extent();
   const auto is_small = [](std::int64_t value) { return value <= small && value >= -small; };
-  if (displacements.empty() || size == 0 || item.node || !is_small(size) || !is_small(lower) || !is_small(upper) || !is_small(item.at) ||
-      !is_small(unit))
+  if (displacements.empty() || block.size() == 0 || !is_small(block.size()) || !is_small(lower) || !is_small(upper) ||
+      !is_small(item.low()) || !is_small(item.high()) || !is_small(unit))
+    return std::nullopt;
+  if (item.node && (std::ssize(displacements) < kShortestTable || item.runs() <= kNestedListLimit / std::ssize(displacements)))
     return std::nullopt;
   const std::int64_t most = unit == 0 ? small : small / std::abs(unit);
   const auto [lowest, highest] = extremes(displacements);
   if (lowest < -most || highest > most) return std::nullopt;
   std::vector<std::int64_t> offsets(displacements.size());
+  const std::int64_t length = item.tail() - item.at;  // from the first byte to the end of the last run
   std::int64_t touching = 0;
   std::int64_t end = kMaxBytes;  // of the run before; of none, where no run begins
   for (std::size_t i = 0; i < offsets.size(); ++i) {
-    offsets[i] = displacements[i] * unit + item.at;
+    offsets[i] = displacements[i] * unit;
     touching += offsets[i] == end ? 1 : 0;
-    end = offsets[i] + size;
+    end = offsets[i] + length;
   }
-  const Item joined = LACUNA_TRY(join_blocks(std::move(offsets), size, touching > 0));
+  if (item.node && touching > 0) return std::nullopt;
+  if (!item.node) {
+    for (std::int64_t& offset : offsets) offset += item.at;
+  }
+  const Item joined = LACUNA_TRY(item.node ? join_copies(std::move(offsets), item) : join_blocks(std::move(offsets), length, touching > 0));
   const std::int64_t first = std::min(lowest * unit, highest * unit);
   const std::int64_t last = std::max(lowest * unit, highest * unit);
-  return LACUNA_TRY(Access::make(&joined, first + lower, last + upper, Access::state(block).marked));
+  return LACUNA_TRY(Access::make(&joined, first + lower, last + upper, Access::state(block).marked, item.node != nullptr));
 }
 
 // `blocklength` of `old` at each displacement, which counts `unit` bytes.
@@ -170,6 +177,7 @@ Result<void> Builder::add(const Layout& old, std::int64_t count, std::int64_t st
     marked_ = marked;
   }
   if (old.size() == 0) return {};
+  kept_ = kept_ || Access::state(old).kept;
   Item item = LACUNA_TRY(repeat(Access::item(old), count, stride));
   item.at += displacement;
   items_.push_back(std::move(item));
@@ -178,8 +186,8 @@ Result<void> Builder::add(const Layout& old, std::int64_t count, std::int64_t st
 
 Result<Layout> Builder::finish() && {
   if (items_.empty()) return Access::make(nullptr, lower_, upper_, marked_);
-  const Item item = LACUNA_TRY(join(std::move(items_)));
-  return Access::make(&item, lower_, upper_, marked_);
+  const Item item = LACUNA_TRY(join(std::move(items_), kept_ ? 0 : kFlattenLimit));
+  return Access::make(&item, lower_, upper_, marked_, kept_);
 }
 
 Result<Layout> Layout::bytes(std::int64_t count) {
@@ -258,7 +266,7 @@ Result<Layout> Layout::resized(const Layout& old, std::int64_t lower_bound, std:
   }
   if (old.size() == 0) return Access::make(nullptr, lower_bound, upper, true);
   const Item item = Access::item(old);
-  return Access::make(&item, lower_bound, upper, true);
+  return Access::make(&item, lower_bound, upper, true, Access::state(old).kept);
 }
 
 Result<Layout> Layout::blocks(std::span<const std::int64_t> offsets, std::span<const std::int64_t> lengths) {

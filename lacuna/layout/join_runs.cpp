@@ -44,9 +44,13 @@ RunFacts merge_runs(Numbers& offsets, Numbers& lengths) {
 // all but the first p look like the one p before them, and so do the steps between these: 15 equal steps in a row at
 // least (p = 16, twice). Among 15 in a row there is one whose number 15 divides, so only those are looked at, and their
 // neighbours only where they have a like. `lengths` is empty if all are alike.
-bool may_repeat(const Numbers& offsets, const Numbers& lengths) {
-  constexpr Index fewest = 15;
-  static_assert(kShortestLoop == 32 && kLongestPeriod == 16);
+//
+// Copies of a nested block are asked for more equal steps, since no other spelling has to end in the same form: a
+// sorted table of pages has 15 by chance, and not 63.
+constexpr Index kLikeSteps = 15;
+constexpr Index kLikeStepsOfCopies = 63;
+static_assert(kShortestLoop == 32 && kLongestPeriod == 16);
+bool may_repeat(const Numbers& offsets, const Numbers& lengths, Index fewest = kLikeSteps) {
   const auto n = static_cast<Index>(offsets.size());
   if (n < 4 * kShortestLoop) return true;
   const Index steps = n - 1;
@@ -71,7 +75,7 @@ bool may_repeat(const Numbers& offsets, const Numbers& lengths) {
       if (to - from >= fewest) return true;
     }
   }
-  for (Index i = std::max<Index>(0, steps - 3 * kLongestPeriod); i < steps; ++i) {  // what is left at the end
+  for (Index i = std::max<Index>(0, steps - fewest - 3 * kLongestPeriod); i < steps; ++i) {  // what is left at the end
     for (Index p = 1; p <= kLongestPeriod; ++p) {
       Index to = i;
       while (to + p < steps && to - i < fewest && alike(to, to + p)) ++to;
@@ -182,6 +186,36 @@ Result<Item> join_blocks(Numbers offsets, std::int64_t length, bool touching) {
   const std::int64_t origin = offsets[0];
   for (std::int64_t& offset : offsets) offset -= origin;
   return in_place(origin, make_list(std::move(offsets), {0, length, nullptr}));
+}
+
+namespace {
+
+// A form of runs, with `block` in the place of each run.
+Result<Item> with_blocks(const Item& form, const Item& block) {
+  if (!form.node || form.node->kind == NodeKind::run) return Item{form.at, block.length, block.node};
+  const Node& node = *form.node;
+  if (node.kind == NodeKind::sequence) {
+    std::vector<Item> members;
+    for (std::int64_t i = 0; i < node.entries(); ++i)
+      members.push_back(LACUNA_TRY(with_blocks({form.at + node.offset(i), node.child(i)->size, node.child(i)}, block)));
+    return in_place(form.at, make_sequence(members));
+  }
+  const Item inner = LACUNA_TRY(with_blocks({form.at, node.children[0]->size, node.children[0]}, block));
+  if (node.kind == NodeKind::loop) return repeat(inner, node.count, node.stride);
+  return in_place(form.at, make_list(node.offsets, inner));
+}
+
+}  // namespace
+
+Result<Item> join_copies(Numbers offsets, const Item& block) {
+  std::int64_t size = 0;
+  if (!base::mul(block.length, std::ssize(offsets), size) || size > kMaxBytes) return too_large();
+  for (std::int64_t& offset : offsets) offset += block.at;
+  if (offsets.size() == 1) return Item{offsets[0], block.length, block.node};
+  if (may_repeat(offsets, {}, kLikeStepsOfCopies)) return with_blocks(with_loops(offsets, {}, block.length), block);
+  const std::int64_t origin = offsets[0];
+  for (std::int64_t& offset : offsets) offset -= origin;
+  return in_place(origin, make_list(std::move(offsets), {0, block.length, block.node}));
 }
 
 }  // namespace lacuna::layout

@@ -16,7 +16,7 @@ Item Access::item(const Layout& layout) {
   return {s.at, s.root->size, s.root->kind == NodeKind::run ? nullptr : s.root};
 }
 
-Result<Layout> Access::make(const Item* item, std::int64_t lower, std::int64_t upper, bool marked) {
+Result<Layout> Access::make(const Item* item, std::int64_t lower, std::int64_t upper, bool marked, bool kept) {
   if (lower < -kMaxBytes || upper > kMaxBytes || lower > kMaxBytes || upper < -kMaxBytes || upper - lower > kMaxBytes ||
       lower - upper > kMaxBytes) {
     return base::fail(base::Code::overflow,
@@ -26,6 +26,7 @@ Result<Layout> Access::make(const Item* item, std::int64_t lower, std::int64_t u
   state->lower = lower;
   state->upper = upper;
   state->marked = marked;
+  state->kept = kept;
   if (item != nullptr) {
     state->root = node_of(*item);
     state->at = item->at;

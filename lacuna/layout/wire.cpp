@@ -1,6 +1,6 @@
 // The wire form. Version 1, after two bytes "L1": lower bound, upper bound, flags (1: there is an item, 2: the bounds
-// are markers), then the item's offset and its nodes in preorder. Numbers are LEB128 varints, signed ones zigzag coded;
-// lists are differences.
+// are markers, 4: the form was not spelled out, and is not to be), then the item's offset and its nodes in preorder.
+// Numbers are LEB128 varints, signed ones zigzag coded; lists are differences.
 //
 //   run       0, length
 //   loop      1, count, stride, child
@@ -9,9 +9,9 @@
 //   sequence  4, entries, for each: offset difference (not the first), child
 //
 // A decoder builds the nodes that it reads, all of whose sizes and bounds are computed here with checked arithmetic;
-// nothing that the peer says about them is believed. What is short enough is then spelled out and brought into
-// canonical form, once and at the end, so that the work is bounded by the length of the form. What is longer stays as
-// it is: a form that encode() wrote keeps its digest, and any other is right, though perhaps not canonical.
+// nothing that the peer says about them is believed. What is short enough, and has no flag 4, is then spelled out and
+// brought into canonical form, once and at the end, so that the work is bounded by the length of the form. The rest
+// stays as it is: a form that encode() wrote keeps its digest, and any other is right, though perhaps not canonical.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -187,7 +187,7 @@ std::vector<std::byte> encode(const Layout& layout) {
   for (const std::byte byte : kMagic) writer.byte(byte);
   writer.integer(state.lower);
   writer.integer(state.upper);
-  writer.number((state.root ? 1u : 0u) | (state.marked ? 2u : 0u));
+  writer.number((state.root ? 1u : 0u) | (state.marked ? 2u : 0u) | (state.kept ? 4u : 0u));
   if (state.root) {
     writer.integer(state.at);
     writer.node(*state.root);
@@ -206,17 +206,17 @@ Result<Layout> decode(std::span<const std::byte> wire, const WireLimits& limits)
   const std::int64_t lower = LACUNA_TRY(reader.distance());
   const std::int64_t upper = LACUNA_TRY(reader.distance());
   const auto flags = std::to_integer<unsigned>(LACUNA_TRY(reader.byte()));
-  if (flags > 3) return malformed(fmt::format("flags {}", flags));
+  if (flags > 7 || (flags & 5) == 4) return malformed(fmt::format("flags {}", flags));
   Item item;
   if ((flags & 1) != 0) {
     const std::int64_t at = LACUNA_TRY(reader.distance());
     item = LACUNA_TRY(reader.node(1));
     item.at += at;
     LACUNA_TRY(Reader::check(item.length, item.low(), item.high()));
-    if (item.runs() <= kFlattenLimit) item = spelled_out(item);
+    if (item.runs() <= kFlattenLimit && (flags & 4) == 0) item = spelled_out(item);
   }
   if (reader.left() != 0) return malformed(fmt::format("{} bytes behind its end", reader.left()));
-  return Access::make((flags & 1) != 0 ? &item : nullptr, lower, upper, (flags & 2) != 0);
+  return Access::make((flags & 1) != 0 ? &item : nullptr, lower, upper, (flags & 2) != 0, (flags & 4) != 0);
 }
 
 }  // namespace lacuna::layout

@@ -2,6 +2,7 @@
 // Lacuna's message.
 #include "core.hpp"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -92,6 +94,57 @@ void copy_array(const nb::handle& target, const nb::handle& source, bool as_byte
   value_or_raise(moved);
 }
 
+nb::tuple memory_of(const nb::handle& object, const char* role) {
+  const Array array(object, false, role);
+  const layout::StridedArray elements = array.elements();
+  const auto as_tuple = [](std::span<const std::int64_t> numbers) {
+    nb::list list;
+    for (const std::int64_t number : numbers) list.append(number);
+    return nb::tuple(list);
+  };
+  return nb::make_tuple(reinterpret_cast<std::uintptr_t>(array.data()), elements.item_bytes, as_tuple(elements.shape),
+                        as_tuple(elements.strides));
+}
+
+// Where a layout lies in an array, for copy_layouts().
+struct Side {
+  const nb::handle& array;
+  const std::optional<Layout>& layout;
+  std::int64_t offset;
+};
+
+// Raises ValueError if a byte is in both. Layouts whose spans are apart share none; only others are looked at closely.
+void check_apart(const Layout& read, const std::byte* from, const Layout& written, const std::byte* to) {
+  const std::byte* const first = from + read.true_lower_bound();
+  const std::byte* const other = to + written.true_lower_bound();
+  if (first >= other + written.true_extent() || other >= first + read.true_extent()) return;
+  const std::int64_t lengths[] = {1, 1};
+  const std::int64_t places[] = {0, to - from};
+  const Layout members[] = {read, written};
+  if (!value_or_raise(value_or_raise(Layout::structure(lengths, places, members)).overlaps())) return;
+  throw nb::value_error("the two layouts overlap in memory: some bytes are in both; copy from a copy of the source (source.copy())");
+}
+
+void copy_layouts(const Side& target, const Side& source, int threads) {
+  Array from(source.array, false, "source");
+  Array to(target.array, true, "target");
+  const std::byte* const read_base = from.base(source.layout, source.offset);
+  std::byte* const written_base = to.base(target.layout, target.offset);
+  const Layout& read = from.layout();
+  const Layout& written = to.layout();
+  value_or_raise(layout::check_sizes(read, written));
+  threads = useful_threads(threads, written.size());
+  if (value_or_raise(written.overlaps()))
+    throw nb::value_error("the target's layout names some bytes twice: which of the source's values they get is not defined");
+  check_apart(read, read_base, written, written_base);
+  const auto moved = [&] {
+    const nb::gil_scoped_release unlocked;
+    return threads == 1 ? copy::transpack(read, read_base, written, written_base)
+                        : copy::Team(threads).transpack(read, read_base, written, written_base);
+  }();
+  value_or_raise(moved);
+}
+
 }  // namespace
 }  // namespace lacuna::python
 
@@ -101,6 +154,16 @@ NB_MODULE(_core, m) {
   bind_layout(m);
   m.def("copy", &copy_array, "target"_a.none(), "source"_a.none(), "as_bytes"_a = false, "threads"_a = 1,
         "lacuna.copy() of two arrays of the host.");
+  m.def(
+      "copy_layouts",
+      [](const nb::handle& target, const std::optional<Layout>& written, std::int64_t to, const nb::handle& source,
+         const std::optional<Layout>& read, std::int64_t from,
+         int threads) { copy_layouts({target, written, to}, {source, read, from}, threads); },
+      "target"_a.none(), "target_layout"_a.none(), "target_offset"_a, "source"_a.none(), "source_layout"_a.none(), "source_offset"_a,
+      "threads"_a = 1, "lacuna.copy() of layouts in two arrays of the host.");
+  m.def("memory_of", &memory_of, "array"_a.none(), "role"_a = "array",
+        "Of an array of the host: the address of its first element, bytes of an element, the shape, and the strides in bytes.",
+        nb::sig("def memory_of(array: object, role: str = 'array') -> tuple[int, int, tuple[int, ...], tuple[int, ...]]"));
   m.def("has_host_buffer", &has_host_buffer, "object"_a.none(),
         "Whether an object has the buffer protocol, and is of no type that may be on a GPU.");
   m.def("instruction_set", &lacuna::copy::instruction_set, "The instruction set that the kernels use on this CPU, by Highway's name.");

@@ -49,6 +49,15 @@ nb::object index_of(nb::handle entry, const char* name, std::size_t index) {
 template <class T>
 std::vector<std::int64_t> converted(const std::byte* at, std::int64_t stride, std::size_t count, bool swapped, const char* name) {
   std::vector<std::int64_t> numbers(count);
+  if (sizeof(T) < 8 && !swapped && stride == static_cast<std::int64_t>(sizeof(T))) {  // as block tables are
+    for (std::int64_t& number : numbers) {
+      T value;
+      std::memcpy(&value, at, sizeof value);
+      number = static_cast<std::int64_t>(value);
+      at += sizeof value;
+    }
+    return numbers;
+  }
   for (std::size_t i = 0; i < count; ++i, at += stride) {
     T value;
     std::memcpy(&value, at, sizeof value);

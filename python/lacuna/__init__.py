@@ -5,6 +5,7 @@ from lacuna._core import Exposed, Guide, Layout, Status, __version__
 from lacuna.arrays import copy
 from lacuna.exchanges import Exchange
 from lacuna.messages import ANY_SOURCE, ANY_TAG, Communicator, Request, connect, wait_all, wait_any
+from lacuna.resharding import reshard
 
 __all__ = [
     "ANY_SOURCE",
@@ -20,6 +21,7 @@ __all__ = [
     "connect",
     "copy",
     "device",
+    "reshard",
     "wait_all",
     "wait_any",
 ]

@@ -117,6 +117,30 @@ TEST(Lists, IndexedEqualStructsOfTheirBlocks) {
   }
 }
 
+// Too many runs to be spelled out: the block keeps its form, whatever the places are. Of pages that an allocator gave
+// out a list of their places is left, also where some follow one another.
+TEST(Lists, OfNestedBlocksKeepTheBlock) {
+  Random random(74);
+  int lists = 0;
+  for (int i = 0; i < 400; ++i) {
+    const std::int64_t rows = random.between(4, 40);
+    const std::int64_t bytes = random.between(1, 9);
+    const std::int64_t stride = bytes + random.between(1, 20);
+    const Layout row = value(Layout::bytes(bytes));
+    const Layout nested = value(Layout::resized(value(Layout::hvector(rows, 1, stride, row)), random.between(-5, 5), rows * stride));
+    const List places = numbers(random, random.between(std::max<std::int64_t>(64, 1100 / rows), random.one_in(10) ? 3000 : 600));
+    const Layout made = value(Layout::indexed_block(1, places, nested));
+    const naive::Typemap block = naive::resized(naive::hvector(rows, 1, stride, naive::bytes(bytes)), nested.lower_bound(), rows * stride);
+    const naive::Typemap expected = naive::indexed_block(1, places, block);
+    ASSERT_EQ(support::runs_of(made), expected.merged());
+    ASSERT_EQ(made.lower_bound(), expected.lb);
+    ASSERT_EQ(made.extent(), expected.extent());
+    ASSERT_EQ(value(layout::decode(layout::encode(made))).digest(), made.digest());
+    if (made.form()->kind == layout::NodeKind::list && made.form()->depth == 3) ++lists;
+  }
+  EXPECT_GT(lists, 50);
+}
+
 TEST(Lists, BeyondWhatFitsSayWhatIsWrong) {
   const std::int64_t far = std::int64_t{1} << 59;
   const Layout block = value(Layout::bytes(8));

@@ -46,6 +46,18 @@ def made(shape, dtype="f8"):
     assert re.fullmatch(r"NumPy: [\d.]+ GB/s\nLacuna: [\d.]+ GB/s\n", ended.stdout)
 
 
+@pytest.mark.parametrize(("page", "count", "prints"), [("resharding", 4, ""), ("kv-cache", 2, "True\n")])
+def test_a_guide_of_several_ranks_runs_as_it_stands(page: str, count: int, prints: str, tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "guide" / f"{page}.md").read_text()
+    found = re.search(r"```python\n(.*?)```", text, re.DOTALL)
+    assert found
+    program = tmp_path / "guide.py"
+    program.write_text(found[1].replace('"job"', repr(f"job-{tmp_path}")))
+    ranks = [subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE, text=True) for _ in range(count)]
+    said = [rank.communicate(timeout=PATIENCE)[0] for rank in ranks]
+    assert ([rank.returncode for rank in ranks], "".join(said)) == ([0] * count, prints)
+
+
 def test_the_readme_prints_what_it_says(tmp_path: Path) -> None:
     readme = (ROOT / "README.md").read_text()
     found = re.search(

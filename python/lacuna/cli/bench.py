@@ -12,8 +12,11 @@ import typer
 from lacuna import clock
 from lacuna.bench import command_exit
 from lacuna.bench.delivery import Delivery, show_written
+from lacuna.bench.device import HELP as DEVICE_HELP
+from lacuna.bench.kv import HELP as KV_HELP
 from lacuna.bench.methods import experiments, terminal
 from lacuna.bench.methods.experiments import Experiment, MethodRun
+from lacuna.bench.ranks import HELP as RANKS_HELP
 from lacuna.cli import campaign_command
 from lacuna.cli.campaign_command import Effort
 from lacuna.cli.options import (
@@ -147,25 +150,13 @@ def _chosen(wanted: Sequence[str] | None) -> list[Experiment]:
     return [e for e in every if e.id.lower() in names]
 
 
-_DEVICE_HELP = """
-Measure copies between layouts of GPU memory against torch, CuPy, CUDA's own copies and a plain kernel.
-
-Every row is verified, and shown as a share of its limit: the time of a contiguous copy of as many bytes as the
-memory has to move. Torch and CuPy take part where they are installed and can express the layout.
-
-\b
-Examples:
-  lacuna bench device --output results/h100
-  lacuna bench device --groups transposes,ai
-  lacuna bench device --from results --output results/h200
-
-""" + exit_statuses(
-    "something moved a wrong byte; the files are written and name it",
-    "there is no such GPU, or the bench is missing or died; what was measured is written",
+@app.command(
+    help=DEVICE_HELP
+    + exit_statuses(
+        "something moved a wrong byte; the files are written and name it",
+        "there is no such GPU, or the bench is missing or died; what was measured is written",
+    )
 )
-
-
-@app.command(help=_DEVICE_HELP)
 def device(
     name: Annotated[
         str,
@@ -397,21 +388,7 @@ def mpi(
     delivery.run(MpiPresentation(result), MpiRace(result, quick, only, forced, tasks, many, drawn, found, deadline))
 
 
-_RANKS_HELP = """Measure jobs of many ranks on this machine, with Lacuna preloaded and without.
-
-All ranks send one another blocks with gaps, by MPI_Alltoallw and by MPI_Isend, and verify what comes. Shown are
-MPI_Init, both exchanges, and the memory that the node's processes share. More ranks than CPUs are usual here.
-
-\b
-Examples:
-  lacuna bench ranks --quick
-  lacuna bench ranks --ranks 64 --ranks 128 --mpi mpich=/opt/mpich/bin/mpicc
-  lacuna bench ranks --json ranks.json
-
-""" + exit_statuses(_FAILED, "there is no MPI")
-
-
-@app.command(help=_RANKS_HELP)
+@app.command(help=RANKS_HELP + exit_statuses(_FAILED, "there is no MPI"))
 def ranks(
     quick: Annotated[bool, typer.Option("--quick", help="2, 8 and 32 ranks, one run each; three minutes.")] = False,
     wanted: RanksOption = None,
@@ -448,3 +425,25 @@ def scale(
 
     result = begun(ScaleRun, command_line("bench scale", quick=quick, ranks=wanted, block=blocks, budget=budget))
     Delivery(data, output).run(ScalePresentation(result), race(result, quick, wanted, blocks, budget))
+
+
+@app.command(help=KV_HELP + exit_statuses(_FAILED, "the worker is missing"))
+def kv(
+    quick: Annotated[bool, typer.Option("--quick", help="Parts of 1 MiB instead of 8; 20 s.")] = False,
+    only: Annotated[str, only_option("cases whose names")] = "",
+    nics: Annotated[
+        list[str] | None,
+        typer.Option("--nic", metavar="NAME", help="May be given often. [default: three]", show_default=False),
+    ] = None,
+    data: JsonOption = None,
+    output: Annotated[Path | None, output_option("kv")] = None,
+    budget: Annotated[float | None, budget_option("300", _CASES_LEFT_OUT)] = None,
+) -> None:
+    from lacuna.bench.kv.command import NICS, KvRace
+    from lacuna.bench.kv.page import KvPresentation
+    from lacuna.bench.kv.rows import KvRun
+
+    chosen, deadline = nics or NICS, clock.now() + (budget or 300)
+    result = begun(KvRun, command_line("bench kv", quick=quick, only=only, nic=nics or [], budget=budget))
+    race = KvRace(result, chosen, only, quick, deadline, worker_nic)
+    Delivery(data, output).run(KvPresentation(result), race)

@@ -121,9 +121,7 @@ def test_chooses_by_itself(mpi: Ready, name: str) -> None:
     mpi.compare(chosen, mpi.build(chosen.source), {"LACUNA_MPI_OFFER": ""})
 
 
-@pytest.mark.parametrize("mode", ["full", *(pytest.param(mode, marks=pytest.mark.gate) for mode in ("pack", "off"))])
-def test_mpi4py(mpi: Ready, mode: str) -> None:
-    """It looks for functions that its MPI may lack, and finds the library's, whatever that takes."""
+def by_mpi4py(mpi: Ready, mode: str, script: str, ranks: int) -> run.Outcome:
     if mpi.peer.name in ("mpich4-debian", "mpich5-abi"):
         pytest.skip("mpi4py looks for a libmpi.so of Open MPI's or MPICH's")
     folder = str(mpi.peer.mpicc.parent.parent / "lib")
@@ -132,9 +130,17 @@ def test_mpi4py(mpi: Ready, mode: str) -> None:
         "MPI4PY_MPIABI": "openmpi" if mpi.peer.name.startswith("openmpi") else "mpich",
         "LD_LIBRARY_PATH": os.pathsep.join(filter(None, [folder, os.environ.get("LD_LIBRARY_PATH")])),
     }
-    script = run.Program(run.HERE, str(run.HERE / "mpi4py_program.py"), 2)
-    both = mpi.compare(script, Path(sys.executable), variables, variables)
-    assert both.out.count("threads: True") == 2
+    return mpi.compare(run.Program(run.HERE, str(run.HERE / script), ranks), Path(sys.executable), variables, variables)
+
+
+@pytest.mark.parametrize("mode", ["full", *(pytest.param(mode, marks=pytest.mark.gate) for mode in ("pack", "off"))])
+def test_mpi4py(mpi: Ready, mode: str) -> None:
+    """It looks for functions that its MPI may lack, and finds the library's, whatever that takes."""
+    assert by_mpi4py(mpi, mode, "mpi4py_program.py", 2).out.count("threads: True") == 2
+
+
+def test_mpi4py_reshards(mpi: Ready) -> None:
+    assert by_mpi4py(mpi, "full", "mpi4py_reshard.py", 4).out.count("right") == 12
 
 
 SPAWNS = {"OMPI_MCA_btl": "^openib", "I_MPI_FABRICS": "shm:ofi", "FI_PROVIDER": "tcp"}

@@ -1,0 +1,105 @@
+"""lacuna.kv between processes: requests of several ranks, in any order, to caches of other formats."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+from forked_ranks import run_ranks
+from kv_model import drawn_cache, drawn_model
+
+import lacuna
+from lacuna import kv
+from lacuna.resharding import Mesh, PartitionSpec, Sharding
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_requests_arrive_where_they_belong(seed: int) -> None:
+    def program(ranks: lacuna.Communicator) -> None:
+        rng = random.Random(seed)  # the same draws on both ranks
+        formats = rng.sample(["vllm:flash_attn", "vllm:flashinfer", "sglang:mha", "sglang:page_first"], 2)
+        model = drawn_model(rng, latent=False)
+        kept = [drawn_cache(rng, model, name, block_size=rng.choice([4, 16])) for name in formats]
+        own = kept[ranks.rank]
+        common = [max(a.start, b.start) for a, b in ((kept[0].layers, kept[1].layers), (kept[0].heads, kept[1].heads))]
+        stops = [min(a.stop, b.stop) for a, b in ((kept[0].layers, kept[1].layers), (kept[0].heads, kept[1].heads))]
+        if any(a >= b for a, b in zip(common, stops, strict=True)):
+            with pytest.raises(ValueError, match="in common"):
+                kv.Link(ranks, 1 - ranks.rank, own.cache)
+            return
+        link = kv.Link(ranks, 1 - ranks.rank, own.cache)
+        cuts = sorted({0, model.tokens, *(rng.randint(0, model.tokens) for _ in range(5))})
+        requests = list(itertools.pairwise(cuts))
+        if ranks.rank == 0:
+            own.fill(model)
+            for number, (first, end) in enumerate(requests):
+                link.send(number, own.table, end - first, first)
+            for number in range(len(requests)):
+                link.wait(number)
+        else:
+            for number, (first, end) in reversed(list(enumerate(requests))):
+                link.receive(number, own.table, end - first, first)
+            found: list[int] = []
+            while link.under_way():
+                found += link.completed()
+            assert sorted(found) == list(range(len(requests)))
+            for at in own.every(model, range(model.tokens)):
+                moved = common[0] <= at[0] < stops[0] and common[1] <= at[3] < stops[1]
+                assert np.array_equal(own.places(*at), model.numbers[at] if moved else np.zeros(4)), at
+
+    run_ranks(program, 2)
+
+
+def test_four_ranks_of_two_heads_to_two_of_four() -> None:
+    def program(ranks: lacuna.Communicator) -> None:
+        source = Sharding(Mesh((4,), ("tp",)), PartitionSpec(None, "tp"))
+        target = Sharding(Mesh((2,), ("tp",), [4, 5]), PartitionSpec(None, "tp"))
+        every = kv.routes(source, target, 3, 8)
+        whole = np.random.default_rng(3).integers(0, 99, (3, 2, 20, 4, 8, 16), np.int8)  # blocks of 4 tokens
+        if ranks.rank < 4:
+            heads = slice(2 * ranks.rank, 2 * ranks.rank + 2)
+            layers = [np.ascontiguousarray(layer[..., heads, :]) for layer in whole]
+            cache = kv.Cache(layers, "vllm:flash_attn", first_head=heads.start)
+        else:
+            layers = [np.zeros((2, 5, 16, 4, 16), np.int8) for _ in range(3)]
+            cache = kv.Cache(layers, "vllm:flash_attn", first_head=4 * (ranks.rank - 4))
+        mine = [route for route in every if ranks.rank in (route.source, route.target)]
+        links = [
+            kv.Link(ranks, r.target if ranks.rank == r.source else r.source, cache, layers=r.layers, heads=r.heads)
+            for r in mine
+        ]
+        for link in links:
+            if ranks.rank < 4:
+                link.send(7, np.arange(20)[::-1], 80)
+            else:
+                link.receive(7, np.array([3, 1, 0, 4, 2], np.int32), 80)
+        for link in links:
+            link.wait(7)
+        if ranks.rank >= 4:
+            tokens = whole[:, :, ::-1].reshape(3, 2, 80, 8, 16)[..., 4 * (ranks.rank - 4) :, :][..., :4, :]
+            found = np.stack(layers)[:, :, [3, 1, 0, 4, 2]].reshape(3, 2, 80, 4, 16)
+            assert np.array_equal(found, tokens)
+
+    run_ranks(program, 6)
+
+
+def test_requests_that_cannot_be() -> None:
+    def program(ranks: lacuna.Communicator) -> None:
+        cache = kv.Cache([np.zeros((6, 4, 2, 8))], "block token head dim")
+        link = kv.Link(ranks, 1 - ranks.rank, cache)
+        begin = link.send if ranks.rank == 0 else link.receive
+        begin(3, [1, 2], 8)
+        with pytest.raises(ValueError, match="request 3 is under way"):
+            begin(3, [1, 2], 8)
+        with pytest.raises(ValueError, match="tokens 0 to 9"):
+            begin(4, [1, 2], 9)
+        with pytest.raises(ValueError, match="no number from 0 on"):
+            begin(-1, [1, 2], 8)
+        link.wait(3)
+        with pytest.raises(KeyError):
+            link.wait(3)
+        assert link.under_way() == []
+
+    run_ranks(program, 2)
