@@ -97,7 +97,7 @@ class Exchange {
   /// Whether this rank would gain.
   [[nodiscard]] Said looks(bool understood) const;
   /// What this rank, the first, has all ranks do.
-  void give(const Order& order) { order_ = order; }
+  void give(const TrialOrder& order) { order_ = order; }
   /// Offers and tells; false: no rank has offered anything that all can take, or the host failed.
   bool ask(bool understood, Asking& asking, int& result);
   /// Instead: a call of one root, in which all ranks know that blocks of so many bytes go by their boards, and not all
@@ -160,7 +160,7 @@ class Exchange {
   bool own_copied_ = false;
   bool has_rest_ = false;
   bool offers_each_ = false;  // whatever this rank gains by that
-  Order order_;               // of the first rank
+  TrialOrder order_;               // of the first rank
   int error_ = kSuccess;
   std::int64_t began_ = 0;
   std::pmr::monotonic_buffer_resource memory_;
@@ -180,7 +180,7 @@ void await(Job& job, std::span<protocol::Request* const> offers, int spins, std:
 
 /// What the first rank tries with all of them, of blocks like this one, in a call in which all hear of it. `ordered`:
 /// by the last one. `tried`: what this rank does of the call.
-Order order_of(Job& job, MpiUse use, const Type& type, Count count, const CommOf& of, bool ordered, Ways::OneWay& tried);
+TrialOrder order_of(Job& job, MpiUse use, const Type& type, Count count, const CommOf& of, bool ordered, Ways::OneWay& tried);
 /// Null: there is no memory for it. Throws nothing.
 CommOf* find(Job& job, Comm comm);
 /// Whether this rank knows its neighbors, if it has some, and will know when it is gone. Throws nothing.

@@ -285,7 +285,7 @@ bool may_try(Job& job, const CollectiveCall<Number, At>& call, const CommOf& of)
 
 /// What it tries, by its first block with gaps.
 template <class Number, class At>
-Order order_of(Job& job, const CollectiveCall<Number, At>& call, const CommOf& of, bool ordered, Ways::OneWay& tried) {
+TrialOrder order_of(Job& job, const CollectiveCall<Number, At>& call, const CommOf& of, bool ordered, Ways::OneWay& tried) {
   const std::optional<Pattern> pattern = pattern_of(call.kind, call.root, call.comm, of);
   if (!pattern) return {};
   for (const auto& [side, number] : {std::pair(&call.out, pattern->outs()), std::pair(&call.in, pattern->ins())}) {
@@ -342,7 +342,7 @@ bool exchange(Job& job, const CollectiveCall<Number, At>& call, Ways::OneWay& tr
   const bool ordered = asking->next != Ordered::nothing, tries = detail::may_try(job, call, *of);
   const bool left = detail::is_left(job, call, of->places.size(), kind, *asking, of->board.get(), tries);
   if (left && !ordered) return false;
-  const Order order = tries ? detail::order_of(job, call, *of, ordered, tried) : Order();
+  const TrialOrder order = tries ? detail::order_of(job, call, *of, ordered, tried) : TrialOrder();
   if (left) return false;
   const std::optional<Pattern> pattern = detail::pattern_of(call.kind, call.root, call.comm, *of);
   if (!pattern) return false;

@@ -30,7 +30,7 @@ namespace lacuna::mpi {
 
 /// What the first rank of a communicator has all its ranks do, and what it has learned by that: of two ways, how long
 /// the second takes beside the first.
-struct Order {
+struct TrialOrder {
   Ordered next{};
   std::uint8_t first = 0, second = 0;
   float log_ratio = 0;  ///< 0: nothing was learned
@@ -43,7 +43,7 @@ struct alignas(64) Note {
   std::uint32_t at = 0;                 ///< in the room, of a block that lies there
   std::atomic<std::uint32_t> left = 0;  ///< its reader reads there no more; the reader's word
   std::int64_t bytes = 0;
-  Order order;
+  TrialOrder order;
   alignas(64) std::array<std::byte, 64> offer{};
 };
 static_assert(sizeof(Note) == 128);

@@ -14,10 +14,10 @@
 
 namespace lacuna::mpi::detail {
 
-Order order_of(Job& job, MpiUse use, const Type& type, Count count, const CommOf& of, bool ordered, Ways::OneWay& tried) try {
+TrialOrder order_of(Job& job, MpiUse use, const Type& type, Count count, const CommOf& of, bool ordered, Ways::OneWay& tried) try {
   Ways::Together trial = job.ways.try_together(use, type, count, &of, job.types);
   tried = std::move(trial.one);
-  Order order;
+  TrialOrder order;
   if (trial.tries && !ordered) {
     if (trial.way != MpiWay::offered) order.next = Ordered::leave;
     if (trial.way == MpiWay::offered && trial.chosen != MpiWay::offered) order.next = Ordered::offer;
