@@ -1,0 +1,120 @@
+#include "lacuna/nixl/parts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <unordered_map>
+
+namespace lacuna::nixl {
+namespace {
+
+using Pieces = std::span<const nixlMetaDesc>;
+
+// The pieces of one registration, as numbers relative to the first one.
+struct Column {
+  std::uint64_t first = 0;
+  std::vector<std::int64_t> offsets;
+  std::vector<std::int64_t> lengths;
+  bool alike = true;  // all lengths are the same
+
+  void add(const nixlMetaDesc& piece) {
+    if (offsets.empty()) first = piece.addr;
+    offsets.push_back(static_cast<std::int64_t>(piece.addr - first));
+    lengths.push_back(static_cast<std::int64_t>(piece.len));
+    alike = alike && lengths.back() == lengths.front();
+  }
+  [[nodiscard]] Result<Layout> layout() const {
+    const Layout byte = LACUNA_TRY(Layout::bytes(1));
+    return alike ? Layout::hindexed_block(lengths.front(), offsets, byte) : Layout::hindexed(lengths, offsets, byte);
+  }
+};
+
+struct Columns {
+  const RemoteMemory* memory = nullptr;
+  Column ours, theirs;
+};
+
+Result<void> check_within(const nixlMetaDesc& piece, std::size_t index, std::string_view side, std::uint64_t base, std::int64_t bytes) {
+  const auto most = static_cast<std::uint64_t>(bytes);
+  if (piece.addr >= base && piece.len <= most && piece.addr - base <= most - piece.len) return {};
+  return base::fail(base::Code::invalid_argument,
+                    fmt::format("{} descriptor {}: {} bytes at {:#x} are not within the {} bytes at {:#x} that are registered", side, index,
+                                piece.len, piece.addr, bytes, base));
+}
+
+// Remembers the last one: neighbours in a list are mostly of one registration.
+template <class Memory>
+class Known {
+ public:
+  Result<const Memory*> of(const nixlMetaDesc& piece, std::size_t index, std::string_view side) {
+    if (piece.metadataP == last_ && memory_ != nullptr) return memory_;
+    memory_ = dynamic_cast<const Memory*>(piece.metadataP);
+    last_ = piece.metadataP;
+    if (memory_ == nullptr)
+      return base::fail(base::Code::invalid_argument, fmt::format("{} descriptor {} is not of memory registered with LACUNA", side, index));
+    return memory_;
+  }
+
+ private:
+  const nixlBackendMD* last_ = nullptr;
+  const Memory* memory_ = nullptr;
+};
+
+Result<std::vector<Columns>> columns_of(Pieces local, Pieces remote) {
+  std::vector<Columns> all;
+  std::unordered_map<const RemoteMemory*, std::size_t> places;
+  Known<LocalMemory> ours;
+  Known<RemoteMemory> theirs;
+  const RemoteMemory* last = nullptr;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < local.size(); ++i) {
+    const LocalMemory& here = *LACUNA_TRY(ours.of(local[i], i, "local"));
+    const RemoteMemory& there = *LACUNA_TRY(theirs.of(remote[i], i, "remote"));
+    LACUNA_TRY(check_within(local[i], i, "local", reinterpret_cast<std::uint64_t>(here.base), here.bytes));
+    LACUNA_TRY(check_within(remote[i], i, "remote", there.base, there.bytes));
+    if (local[i].len != remote[i].len)
+      return base::fail(base::Code::invalid_argument,
+                        fmt::format("descriptor {}: {} bytes here, {} bytes there", i, local[i].len, remote[i].len));
+    if (local[i].len == 0) continue;
+    if (&there != last) {
+      last = &there;
+      at = places.try_emplace(last, all.size()).first->second;
+      if (at == all.size()) all.push_back({.memory = last, .ours = {}, .theirs = {}});
+    }
+    all[at].ours.add(local[i]);
+    all[at].theirs.add(remote[i]);
+  }
+  return all;
+}
+
+}  // namespace
+
+Result<std::vector<Part>> parts_of(const nixl_meta_dlist_t& local, const nixl_meta_dlist_t& remote) {
+  if (local.descs.size() != remote.descs.size())
+    return base::fail(base::Code::invalid_argument,
+                      fmt::format("{} descriptors here, {} there", local.descs.size(), remote.descs.size()));
+  std::vector<Part> parts;
+  for (const Columns& columns : LACUNA_TRY(columns_of(local.descs, remote.descs)))
+    parts.push_back({.local = reinterpret_cast<std::byte*>(columns.ours.first),
+                     .ours = LACUNA_TRY(columns.ours.layout()),
+                     .memory = columns.memory,
+                     .offset = static_cast<std::int64_t>(columns.theirs.first - columns.memory->base),
+                     .theirs = LACUNA_TRY(columns.theirs.layout())});
+  return parts;
+}
+
+Result<std::pair<Part, Part>> halves_of(const Part& part) {
+  const std::int64_t bytes = part.ours.size(), half = bytes / 2;
+  if (half == 0) return base::fail(base::Code::limit, "a part of one byte cannot be cut");
+  const auto cut = [&](std::int64_t from, std::int64_t length) -> Result<Part> {
+    Part made = part;
+    made.ours = LACUNA_TRY(part.ours.slice(from, length));
+    made.theirs = LACUNA_TRY(part.theirs.slice(from, length));
+    return made;
+  };
+  Part first = LACUNA_TRY(cut(0, half));
+  return std::pair{std::move(first), LACUNA_TRY(cut(half, bytes - half))};
+}
+
+}  // namespace lacuna::nixl
