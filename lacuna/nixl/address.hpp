@@ -18,6 +18,7 @@ struct Address {
   std::uint16_t port = 0;          ///< where the agent listens,
   std::vector<std::string> hosts;  ///< and at which addresses, as numbers
   std::string nic;                 ///< that its program named; empty: any
+  bool operator==(const Address&) const = default;
 };
 inline constexpr std::size_t kSecretBytes = 32, kMostHosts = 32, kMostHostBytes = 64, kMostNicBytes = 64;
 

@@ -21,11 +21,12 @@ using nic::tcp::Endpoint;
 constexpr double kMostSeconds = 3600;
 constexpr std::size_t kMostCallers = 256;  // that connect at the same time: an Acceptor drops the oldest of more
 
-// The thread that moves things on yields while something happens, and then sleeps longer and longer: a message that
-// comes after a pause waits for an eighth of the pause at most, and a millisecond at most.
-constexpr std::int64_t kBusyNs = 100'000, kShortestSleepNs = 50'000, kLongestSleepNs = 1'000'000, kShareOfPause = 8;
-// The program is in calls itself: it called so recently. Longer than a loop of calls needs for one round.
-constexpr std::int64_t kCallsNs = 200'000;
+// The thread that moves things on yields while something happens, and then sleeps longer and longer: what comes after a
+// pause waits for a thousandth of it, and a millisecond at most.
+constexpr std::int64_t kBusyNs = 100'000, kShortestSleepNs = 50'000, kLongestSleepNs = 1'000'000, kShareOfPause = 1000;
+// A program that called so recently before is in a loop of calls, which goes on for some rounds more. In Python a round
+// takes 2 microseconds.
+constexpr std::int64_t kRoundNs = 50'000, kLoopNs = 200'000;
 constexpr std::int64_t kLookNs = 100'000'000;  // between two looks for connections that ended
 
 std::string listening_host(const Settings& settings) {
@@ -137,14 +138,15 @@ void Agent::serve() {
       drop_lost();
       looked_at = now;
     }
-    if (now - called_.load(std::memory_order_relaxed) > kCallsNs && step_all()) {
+    if (now - in_loop_at_.load(std::memory_order_relaxed) > kLoopNs && step_all()) {
       moved_at = base::now_ns();
       continue;
     }
     if (now - moved_at < kBusyNs) {
       std::this_thread::yield();
     } else {
-      std::this_thread::sleep_for(std::chrono::nanoseconds(std::clamp((now - moved_at) / kShareOfPause, kShortestSleepNs, kLongestSleepNs)));
+      std::this_thread::sleep_for(
+          std::chrono::nanoseconds(std::clamp((now - moved_at) / kShareOfPause, kShortestSleepNs, kLongestSleepNs)));
     }
   }
 }
@@ -156,8 +158,13 @@ bool Agent::step_all() {
 }
 
 void Agent::step() {
-  busy();
+  called();
   step_all();
+}
+
+void Agent::called() {
+  const std::int64_t now = base::now_ns();
+  if (now - called_at_.exchange(now, std::memory_order_relaxed) < kRoundNs) in_loop_at_.store(now, std::memory_order_relaxed);
 }
 
 std::vector<std::shared_ptr<Connection>> Agent::all() const {
@@ -192,25 +199,40 @@ void Agent::end(std::shared_ptr<Connection> connection) {
 
 Result<void> Agent::learn(const std::string& agent, const std::string& address) {
   Address there = LACUNA_TRY(decode_address(address));
+  bool other = false;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = known_.find(agent);
+    other = known != known_.end() && known->second != there;
+  }
+  if (other) leave(agent);  // it was started again
   const std::lock_guard lock(mutex_);
   known_[agent] = std::move(there);
   return {};
 }
 
+// Null: there is none.
+Result<std::shared_ptr<Connection>> Agent::made(const std::string& agent) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = outgoing_.find(agent);
+  if (found == outgoing_.end()) return nullptr;
+  if (const auto lost = found->second->lost())
+    return base::fail(lost->code,
+                      fmt::format("the connection to agent {} ended ({}): remove it, and load its metadata again", agent, lost->message));
+  return found->second;
+}
+
 Result<std::shared_ptr<Connection>> Agent::reach(const std::string& agent) {
+  if (auto there = LACUNA_TRY(made(agent))) return there;
   const std::lock_guard alone(connecting_);
+  if (auto there = LACUNA_TRY(made(agent))) return there;
   Address there;
-  {
+  if (agent != name_) {
     const std::lock_guard lock(mutex_);
-    const auto made = outgoing_.find(agent);
-    if (made != outgoing_.end() && !made->second->lost()) return made->second;
-    if (made != outgoing_.end()) return std::unexpected(*made->second->lost());
-    if (agent != name_) {
-      const auto found = known_.find(agent);
-      if (found == known_.end())
-        return base::fail(Code::invalid_argument, fmt::format("where agent {} is, is not known: load its metadata first", agent));
-      there = found->second;
-    }
+    const auto found = known_.find(agent);
+    if (found == known_.end())
+      return base::fail(Code::invalid_argument, fmt::format("where agent {} is, is not known: load its metadata first", agent));
+    there = found->second;
   }
   std::shared_ptr<Connection> connection = LACUNA_TRY(connect(agent, there));
   const std::lock_guard lock(mutex_);
@@ -228,8 +250,8 @@ Result<std::shared_ptr<Connection>> Agent::connect(const std::string& agent, con
 
 Result<std::string> Agent::nic_to(const Address& there) const {
   if (!settings_.nic.empty() && !there.nic.empty() && settings_.nic != there.nic)
-    return base::fail(Code::invalid_argument, fmt::format("this agent takes NIC {} only, that one {}: give both the same parameter nic",
-                                                          settings_.nic, there.nic));
+    return base::fail(Code::invalid_argument,
+                      fmt::format("this agent takes NIC {} only, that one {}: give both the same parameter nic", settings_.nic, there.nic));
   if (!settings_.nic.empty() || !there.nic.empty()) return settings_.nic.empty() ? there.nic : settings_.nic;
   const bool together = there.machine == own_.machine && there.user == own_.user;
   return std::string(LACUNA_TRY(nic::open_usual(!together))->nic_name());

@@ -50,8 +50,8 @@ class Agent {
   void forget(const Token& token);
   /// Moves all connections on, in the program's own call.
   void step();
-  /// The program does so: the thread need not.
-  void busy() { called_.store(base::now_ns(), std::memory_order_relaxed); }
+  /// The program is in a call. While it calls again and again it moves things on itself, and the thread need not.
+  void called();
 
  private:
   Agent(std::string name, Settings settings) : name_(std::move(name)), settings_(std::move(settings)) {}
@@ -60,6 +60,7 @@ class Agent {
   void serve();
   Result<void> take_in(nic::tcp::Caller caller);
   Result<std::shared_ptr<Connection>> connect(const std::string& agent, const Address& there);
+  [[nodiscard]] Result<std::shared_ptr<Connection>> made(const std::string& agent) const;
   [[nodiscard]] Result<std::string> nic_to(const Address& there) const;
   void help(std::function<void()> work);
   void end(std::shared_ptr<Connection> connection);
@@ -82,7 +83,7 @@ class Agent {
   std::mutex connecting_;  // one at a time
 
   std::atomic<bool> stop_ = false;
-  std::atomic<std::int64_t> called_ = 0;
+  std::atomic<std::int64_t> called_at_ = 0, in_loop_at_ = 0;
   base::Fd wake_;  // ends the listener's wait
   std::optional<nic::tcp::Acceptor> acceptor_;
   std::thread listener_, server_;

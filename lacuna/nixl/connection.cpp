@@ -109,7 +109,8 @@ bool Connection::listen() {
     }
     incoming_ = Incoming{kind, std::vector<std::byte>(static_cast<std::size_t>(bytes)), nullptr};
     const Result<Layout> layout = layout_of(incoming_->bytes);
-    const auto begun = layout ? ends_.ranks->irecv(incoming_->bytes.data(), *layout, other(), (*found)->tag) : std::unexpected(layout.error());
+    const auto begun =
+        layout ? ends_.ranks->irecv(incoming_->bytes.data(), *layout, other(), (*found)->tag) : std::unexpected(layout.error());
     if (!begun) {
       lose(begun.error());
       return false;
@@ -153,9 +154,10 @@ Result<void> Connection::learn(const std::vector<std::byte>& answer) {
   const auto asked = numbers_.find(said.token);
   if (asked == numbers_.end() || asked->second) return {};  // forgotten meanwhile, or said before
   if (said.known == 0) {
-    asked->second = base::fail(Code::invalid_argument, fmt::format("agent {} has not registered this memory, or not any more: load its metadata "
-                                                                   "again",
-                                                                   agent_));
+    asked->second =
+        base::fail(Code::invalid_argument, fmt::format("agent {} has not registered this memory, or not any more: load its metadata "
+                                                       "again",
+                                                       agent_));
     return {};
   }
   if (said.rank != other() || said.bytes <= 0)
@@ -282,8 +284,7 @@ Result<void> Connection::begin(Transfer& transfer, Part part, std::vector<Part>&
 Result<void> Connection::post(Transfer& transfer, std::optional<std::string> notice) {
   const Lock lock(mutex_);
   if (lost_) return std::unexpected(*lost_);
-  if (transfer.state_ == Transfer::State::moving)
-    return base::fail(Code::invalid_argument, "this transfer is under way");
+  if (transfer.state_ == Transfer::State::moving) return base::fail(Code::invalid_argument, "this transfer is under way");
   transfer.state_ = Transfer::State::moving;
   transfer.error_.reset();
   transfer.notice_ = std::move(notice);

@@ -148,7 +148,7 @@ class Connection {
   std::optional<base::Error> lost_;
   std::list<Outgoing> outgoing_;
   std::optional<Incoming> incoming_;
-  std::map<Token, protocol::Exposed> exposed_;                          // by this agent, to the peer
+  std::map<Token, protocol::Exposed> exposed_;                         // by this agent, to the peer
   std::map<Token, std::optional<Result<protocol::Exposed>>> numbers_;  // of the peer's memory; nothing: asked for
 };
 

@@ -178,8 +178,9 @@ nixl_status_t Engine::prepXfer(const nixl_xfer_op_t& operation, const nixl_meta_
     LACUNA_TRY(check_host(local.type));
     LACUNA_TRY(check_host(remote.type));
     std::vector<Part> parts = LACUNA_TRY(parts_of(local, remote));
+    LACUNA_TRY(check_destinations(parts, operation == NIXL_WRITE));
     const std::shared_ptr<Connection> connection = LACUNA_TRY(agent_->reach(agent));
-    agent_->busy();
+    agent_->called();
     LACUNA_TRY(connection->resolve(parts, base::now_ns() + agent_->timeout_ns()));
     handle = std::make_unique<Transfer>(connection, operation == NIXL_WRITE, std::move(parts)).release();
     return NIXL_SUCCESS;
@@ -192,7 +193,7 @@ nixl_status_t Engine::postXfer(const nixl_xfer_op_t& /*operation*/, const nixl_m
     if (handle == nullptr) return base::fail(Code::invalid_argument, "the transfer was not prepared");
     Transfer& transfer = *transfer_of(handle);
     const bool notify = more != nullptr && more->hasNotif;
-    agent_->busy();
+    agent_->called();
     LACUNA_TRY(transfer.connection->post(transfer, notify ? std::optional(more->notifMsg) : std::nullopt));
     const auto over = transfer.connection->check(transfer);
     if (!over) return NIXL_IN_PROG;
@@ -205,7 +206,7 @@ nixl_status_t Engine::checkXfer(nixlBackendReqH* handle) const {
   return done("checkXfer", [&]() -> Result<nixl_status_t> {
     if (handle == nullptr) return base::fail(Code::invalid_argument, "the transfer was not prepared");
     Transfer& transfer = *transfer_of(handle);
-    agent_->busy();
+    agent_->called();
     const auto over = transfer.connection->check(transfer);
     if (!over) return NIXL_IN_PROG;
     LACUNA_TRY(*over);
@@ -242,7 +243,9 @@ nixl_status_t Engine::estimateXferCost(const nixl_xfer_op_t& /*operation*/, cons
     const nic::Context& context = transfer.connection->context();
     const guide::Profile profile = guide::find_profile(std::string(context.nic_name()));
     const Estimate expected = LACUNA_TRY(estimate(context, profile, transfer.parts, transfer.puts));
-    const auto microseconds = [](double ns) { return std::chrono::ceil<std::chrono::microseconds>(std::chrono::duration<double, std::nano>(ns)); };
+    const auto microseconds = [](double ns) {
+      return std::chrono::ceil<std::chrono::microseconds>(std::chrono::duration<double, std::nano>(ns));
+    };
     duration = microseconds(expected.ns);
     margin = microseconds(expected.margin_ns);
     method = nixl_cost_t::ANALYTICAL_BACKEND;

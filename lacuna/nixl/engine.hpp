@@ -16,9 +16,10 @@ namespace lacuna::nixl {
 
 class Engine final : public nixlBackendEngine {
  public:
-  /// getInitErr() says whether it failed.
+  /// works() says whether it could be made; NIXL reads the same by a function of its own.
   explicit Engine(const nixlBackendInitParams& given);
   ~Engine() override;
+  [[nodiscard]] bool works() const { return !initErr; }
 
   bool supportsRemote() const override { return true; }
   bool supportsLocal() const override { return true; }

@@ -116,7 +116,10 @@ struct nixlTelemetryEvent {
 class nixlBackendEngine {
  public:
   explicit nixlBackendEngine(const nixlBackendInitParams& given)
-      : backendType(given.type), customParams(*given.customParams), localAgent(given.localAgent), enableTelemetry_(given.enableTelemetry_) {}
+      : backendType(given.type),
+        customParams(*given.customParams),
+        localAgent(given.localAgent),
+        enableTelemetry_(given.enableTelemetry_) {}
   nixlBackendEngine(const nixlBackendEngine&) = delete;
   nixlBackendEngine& operator=(const nixlBackendEngine&) = delete;
   virtual ~nixlBackendEngine() = default;

@@ -70,8 +70,8 @@ Result<Connection::Ends> join(std::unique_ptr<TcpBootstrap> bootstrap, int rank,
   const std::int64_t left = std::max<std::int64_t>(deadline - base::now_ns(), 0);
   Group group{.rank = rank, .one_machine = false};
   if (!claim.group.empty()) {
-    group = LACUNA_TRY(protocol::form_group(
-        {.address = claim.group, .size = 2, .rank = rank, .timeout_s = static_cast<double>(left) / kNsPerSecond}));
+    group = LACUNA_TRY(
+        protocol::form_group({.address = claim.group, .size = 2, .rank = rank, .timeout_s = static_cast<double>(left) / kNsPerSecond}));
   } else {
     group.peers.resize(2);
     group.peers[static_cast<std::size_t>(1 - rank)] = std::move(bootstrap);
@@ -132,7 +132,8 @@ Result<Guest> meet_second(const std::string& own_name, const Secret& secret, Cal
   if (!nic.empty() && nic != claim.nic) {
     const std::string why = fmt::format("this agent takes NIC {} only", nic);
     LACUNA_TRY(exchange(*bootstrap, why, deadline));
-    return base::fail(Code::invalid_argument, fmt::format("agent {} comes by NIC {}; {}", printable(guest.name), printable(claim.nic), why));
+    return base::fail(Code::invalid_argument,
+                      fmt::format("agent {} comes by NIC {}; {}", printable(guest.name), printable(claim.nic), why));
   }
   guest.ends = LACUNA_TRY(join(std::move(bootstrap), 1, claim, deadline));
   return guest;

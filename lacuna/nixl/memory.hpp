@@ -30,8 +30,7 @@ class LocalMemory final : public nixlBackendMD {
 /// Memory that an agent may put to and get from: another one's, or its own.
 class RemoteMemory final : public nixlBackendMD {
  public:
-  RemoteMemory(std::uint64_t base, std::int64_t bytes, const Token& token)
-      : nixlBackendMD(false), base(base), bytes(bytes), token(token) {}
+  RemoteMemory(std::uint64_t base, std::int64_t bytes, const Token& token) : nixlBackendMD(false), base(base), bytes(bytes), token(token) {}
   const std::uint64_t base;
   const std::int64_t bytes;
   const Token token;

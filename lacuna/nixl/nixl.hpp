@@ -36,9 +36,9 @@ inline constexpr double kNsPerSecond = 1e9;
 
 /// What a program gives to createBackend().
 struct Settings {
-  std::string nic;         ///< as nic::open(); empty: LACUNA_NIC; or else "local" on one machine, and what there is between two
-  std::string host;        ///< where agents of other machines reach this one; empty: at all addresses of this machine
-  double timeout_s = 10;   ///< until a peer has answered that connects, or is asked
+  std::string nic;        ///< as nic::open(); empty: LACUNA_NIC; or else "local" on one machine, and what there is between two
+  std::string host;       ///< where agents of other machines reach this one; empty: at all addresses of this machine
+  double timeout_s = 10;  ///< until a peer has answered that connects, or is asked
 };
 
 }  // namespace lacuna::nixl

@@ -92,8 +92,7 @@ Result<std::vector<Columns>> columns_of(Pieces local, Pieces remote) {
 
 Result<std::vector<Part>> parts_of(const nixl_meta_dlist_t& local, const nixl_meta_dlist_t& remote) {
   if (local.descs.size() != remote.descs.size())
-    return base::fail(base::Code::invalid_argument,
-                      fmt::format("{} descriptors here, {} there", local.descs.size(), remote.descs.size()));
+    return base::fail(base::Code::invalid_argument, fmt::format("{} descriptors here, {} there", local.descs.size(), remote.descs.size()));
   std::vector<Part> parts;
   for (const Columns& columns : LACUNA_TRY(columns_of(local.descs, remote.descs)))
     parts.push_back({.local = reinterpret_cast<std::byte*>(columns.ours.first),
@@ -102,6 +101,13 @@ Result<std::vector<Part>> parts_of(const nixl_meta_dlist_t& local, const nixl_me
                      .offset = static_cast<std::int64_t>(columns.theirs.first - columns.memory->base),
                      .theirs = LACUNA_TRY(columns.theirs.layout())});
   return parts;
+}
+
+Result<void> check_destinations(const std::vector<Part>& parts, bool puts) {
+  for (const Part& part : parts)
+    if (LACUNA_TRY((puts ? part.theirs : part.ours).overlaps()))
+      return base::fail(base::Code::invalid_argument, "the descriptors of the destination name some bytes twice");
+  return {};
 }
 
 Result<std::pair<Part, Part>> halves_of(const Part& part) {

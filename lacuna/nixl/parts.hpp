@@ -26,6 +26,9 @@ struct Part {
 /// that is not within its registration, or has none), limit, overflow.
 Result<std::vector<Part>> parts_of(const nixl_meta_dlist_t& local, const nixl_meta_dlist_t& remote);
 
+/// Whether each byte is written once. Errors: invalid_argument, limit (it takes too long to say).
+Result<void> check_destinations(const std::vector<Part>& parts, bool puts);
+
 /// A part as two, of about as many bytes each. Errors: limit (one byte).
 Result<std::pair<Part, Part>> halves_of(const Part& part);
 
