@@ -89,8 +89,8 @@ class Connection {
   /// Moves everything on, unless another thread does so; true if something moved.
   bool step();
 
-  /// Asks for the numbers of all memory of the parts, and waits. Errors: invalid_argument (the peer has no such memory),
-  /// timeout, those of lost().
+  /// Asks for the numbers of all memory of the parts, and waits. Errors: invalid_argument (the peer has no such
+  /// memory), timeout, those of lost().
   Result<void> resolve(const std::vector<Part>& parts, std::int64_t deadline);
   /// Errors: those of Communicator::put(); those that begin go on. `notice`: for the peer's program once all is there.
   Result<void> post(Transfer& transfer, std::optional<std::string> notice);

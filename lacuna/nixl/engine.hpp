@@ -13,6 +13,8 @@ namespace lacuna::nixl {
 
 /// What createBackend() may be given, with what holds without.
 [[nodiscard]] nixl_b_params_t usual_parameters();
+/// What NIXL gets when it loads the library.
+[[nodiscard]] nixlBackendPlugin& plugin();
 
 class Engine final : public nixlBackendEngine {
  public:

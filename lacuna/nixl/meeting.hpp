@@ -25,8 +25,8 @@ inline constexpr std::size_t kMostNameBytes = 1024;  // of an agent's name
 [[nodiscard]] std::size_t meeting_request_bytes();
 bool greet_meeting(nic::tcp::Caller& caller);
 
-/// The first one's part. `nic`: as nic::open(). Errors: peer_lost, timeout, permission, malformed (another agent listens
-/// there), what the peer says of its NIC, those of Communicator::create().
+/// The first one's part. `nic`: as nic::open(). Errors: peer_lost, timeout, permission, malformed (another agent
+/// listens there), what the peer says of its NIC, those of Communicator::create().
 Result<Connection::Ends> meet_first(const std::string& own_name, const std::string& agent, const Address& there, const std::string& nic,
                                     std::int64_t timeout_ns);
 

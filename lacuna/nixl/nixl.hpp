@@ -1,7 +1,7 @@
 // nixl: a plug-in for NIXL (libplugin_LACUNA.so): memory of this process that other agents read and write, described by
 // lists of pieces. It hides NIXL, and that transfers are puts and gets of layouts.
 //
-//   NIXL ── lists of descriptors ──▶ Engine ── Parts: a layout for each side ──▶ Connection ── put, get ──▶ Communicator
+//   NIXL ── lists of descriptors ──▶ Engine ── Parts: a layout for each side ──▶ Connection ── put, get ──▶ ranks
 //                                      │                                             ▲
 //                                      └── Agent: listens, connects, moves all on ───┘
 //
@@ -36,7 +36,8 @@ inline constexpr double kNsPerSecond = 1e9;
 
 /// What a program gives to createBackend().
 struct Settings {
-  std::string nic;        ///< as nic::open(); empty: LACUNA_NIC; or else "local" on one machine, and what there is between two
+  /// As nic::open(); empty: LACUNA_NIC; or else "local" on one machine, and what there is between two
+  std::string nic;
   std::string host;       ///< where agents of other machines reach this one; empty: at all addresses of this machine
   double timeout_s = 10;  ///< until a peer has answered that connects, or is asked
 };
