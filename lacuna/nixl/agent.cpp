@@ -57,7 +57,7 @@ Result<void> Agent::listen() {
   own_.machine = nic::tcp::machine_identity();
   own_.user = geteuid();
   own_.nic = settings_.nic;
-  secret_ = LACUNA_TRY(nic::tcp::Secret::create(own_.secret));
+  auto secret = std::make_shared<nic::tcp::Secret>(LACUNA_TRY(nic::tcp::Secret::create(own_.secret)));
 
   const std::string host = listening_host(settings_);
   Endpoint endpoint = LACUNA_TRY(nic::tcp::resolve(at_port(host, 1))).front();
@@ -67,9 +67,9 @@ Result<void> Agent::listen() {
   own_.hosts = host == "0.0.0.0" ? own_hosts() : std::vector{host};
   wake_ = base::Fd(eventfd(0, EFD_CLOEXEC));
   if (!wake_) return std::unexpected(base::system_error("eventfd", errno));
-  acceptor_.emplace(std::move(socket), meeting_request_bytes(), kMostCallers, greet_meeting);
-  base::without_signals([this] {
-    listener_ = std::thread([this] { accept(); });
+  auto acceptor = std::make_shared<Acceptor>(std::move(socket), meeting_request_bytes(), kMostCallers, greet_meeting);
+  base::without_signals([&] {
+    listener_ = std::thread([this, acceptor = std::move(acceptor), secret = std::move(secret)] { accept(*acceptor, *secret); });
     server_ = std::thread([this] { serve(); });
   });
   return {};
@@ -91,41 +91,41 @@ Agent::~Agent() {
 
 void Agent::help(std::function<void()> work) {
   {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     ++helpers_;
   }
   base::without_signals([&] {
     std::thread([this, work = std::move(work)]() mutable {
       work();
       work = nullptr;
-      const std::lock_guard lock(mutex_);
+      const std::scoped_lock lock(mutex_);
       --helpers_;
       helped_.notify_all();
     }).detach();
   });
 }
 
-void Agent::accept() {
+void Agent::accept(Acceptor& acceptor, const nic::tcp::Secret& secret) {
   while (!stop_) {
     pollfd woken{wake_.get(), POLLIN, 0};
-    Result<std::optional<Caller>> caller = acceptor_->next({&woken, 1}, base::now_ns() + timeout_ns_);
+    Result<std::optional<Caller>> caller = acceptor.next({&woken, 1}, base::now_ns() + timeout_ns_);
     if (!caller) {
       base::log(base::Level::error, fmt::format("NIXL agent {} cannot hear who connects: {}", name_, caller.error().text()));
       nic::tcp::pause_until(base::now_ns() + kLookNs);
       continue;
     }
     if (!*caller || stop_) continue;
-    help([this, guest = std::make_shared<Caller>(std::move(**caller))] {
-      if (const Result<void> came = take_in(std::move(*guest)); !came)
+    help([this, secret, guest = std::make_shared<Caller>(std::move(**caller))] {
+      if (const Result<void> came = take_in(std::move(*guest), secret); !came)
         base::log(base::Level::warn, fmt::format("NIXL agent {}: an agent could not connect: {}", name_, came.error().text()));
     });
   }
 }
 
-Result<void> Agent::take_in(Caller caller) {
-  Guest guest = LACUNA_TRY(meet_second(name_, *secret_, std::move(caller), settings_.nic, timeout_ns_));
+Result<void> Agent::take_in(Caller caller, const nic::tcp::Secret& secret) {
+  Guest guest = LACUNA_TRY(meet_second(name_, secret, std::move(caller), settings_.nic, timeout_ns_));
   auto made = std::make_shared<Connection>(std::move(guest.name), Connection::Role::second, std::move(guest.ends), registrations_, inbox_);
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   incoming_.push_back(std::move(made));
   return {};
 }
@@ -168,7 +168,7 @@ void Agent::called() {
 }
 
 std::vector<std::shared_ptr<Connection>> Agent::all() const {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   std::vector<std::shared_ptr<Connection>> found = incoming_;
   for (const auto& [agent, connection] : outgoing_) found.push_back(connection);
   return found;
@@ -178,7 +178,7 @@ std::vector<std::shared_ptr<Connection>> Agent::all() const {
 void Agent::drop_lost() {
   std::vector<std::shared_ptr<Connection>> ended;
   {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     std::erase_if(incoming_, [&](const std::shared_ptr<Connection>& connection) {
       const auto lost = connection->lost();
       if (!lost) return false;
@@ -201,19 +201,19 @@ Result<void> Agent::learn(const std::string& agent, const std::string& address) 
   Address there = LACUNA_TRY(decode_address(address));
   bool other = false;
   {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     const auto known = known_.find(agent);
     other = known != known_.end() && known->second != there;
   }
   if (other) leave(agent);  // it was started again
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   known_[agent] = std::move(there);
   return {};
 }
 
 // Null: there is none.
 Result<std::shared_ptr<Connection>> Agent::made(const std::string& agent) const {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   const auto found = outgoing_.find(agent);
   if (found == outgoing_.end()) return nullptr;
   if (const auto lost = found->second->lost())
@@ -224,18 +224,18 @@ Result<std::shared_ptr<Connection>> Agent::made(const std::string& agent) const 
 
 Result<std::shared_ptr<Connection>> Agent::reach(const std::string& agent) {
   if (auto there = LACUNA_TRY(made(agent))) return there;
-  const std::lock_guard alone(connecting_);
+  const std::scoped_lock alone(connecting_);
   if (auto there = LACUNA_TRY(made(agent))) return there;
   Address there;
   if (agent != name_) {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     const auto found = known_.find(agent);
     if (found == known_.end())
       return base::fail(Code::invalid_argument, fmt::format("where agent {} is, is not known: load its metadata first", agent));
     there = found->second;
   }
   std::shared_ptr<Connection> connection = LACUNA_TRY(connect(agent, there));
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   return outgoing_[agent] = std::move(connection);
 }
 
@@ -260,7 +260,7 @@ Result<std::string> Agent::nic_to(const Address& there) const {
 void Agent::leave(const std::string& agent) {
   std::shared_ptr<Connection> connection;
   {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     known_.erase(agent);
     const auto found = outgoing_.find(agent);
     if (found == outgoing_.end()) return;

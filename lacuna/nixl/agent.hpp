@@ -56,9 +56,9 @@ class Agent {
  private:
   Agent(std::string name, Settings settings) : name_(std::move(name)), settings_(std::move(settings)) {}
   Result<void> listen();
-  void accept();
+  void accept(nic::tcp::Acceptor& acceptor, const nic::tcp::Secret& secret);
   void serve();
-  Result<void> take_in(nic::tcp::Caller caller);
+  Result<void> take_in(nic::tcp::Caller caller, const nic::tcp::Secret& secret);
   Result<std::shared_ptr<Connection>> connect(const std::string& agent, const Address& there);
   [[nodiscard]] Result<std::shared_ptr<Connection>> made(const std::string& agent) const;
   [[nodiscard]] Result<std::string> nic_to(const Address& there) const;
@@ -72,7 +72,6 @@ class Agent {
   const Settings settings_;
   std::int64_t timeout_ns_ = 0;
   Address own_;
-  std::optional<nic::tcp::Secret> secret_;
   Registrations registrations_;
   Inbox inbox_;
 
@@ -85,7 +84,6 @@ class Agent {
   std::atomic<bool> stop_ = false;
   std::atomic<std::int64_t> called_at_ = 0, in_loop_at_ = 0;
   base::Fd wake_;  // ends the listener's wait
-  std::optional<nic::tcp::Acceptor> acceptor_;
   std::thread listener_, server_;
   std::condition_variable helped_;
   int helpers_ = 0;  // threads that connect, or end a connection

@@ -47,7 +47,7 @@ std::unexpected<base::Error> no_room() {
 }  // namespace
 
 bool Inbox::put(const std::string& agent, std::string text) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   if (bytes_ + text.size() > kMostBytes) return false;
   bytes_ += text.size();
   all_.emplace_back(agent, std::move(text));
@@ -55,7 +55,7 @@ bool Inbox::put(const std::string& agent, std::string text) {
 }
 
 notif_list_t Inbox::take() {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   bytes_ = 0;
   return std::exchange(all_, {});
 }
@@ -264,9 +264,9 @@ void Connection::forget(const Token& token) {
 // What one put or get cannot describe becomes two.
 Result<void> Connection::begin(Transfer& transfer, Part part, std::vector<Part>& begun) {
   const auto number = numbers_.find(part.memory->token);
-  if (number == numbers_.end() || !number->second || !*number->second)
-    return base::fail(Code::invalid_argument, "the peer's memory was unloaded since the transfer was prepared");
-  const Exposed& there = **number->second;
+  const std::optional<Result<Exposed>> known = number == numbers_.end() ? std::nullopt : number->second;
+  if (!known) return base::fail(Code::invalid_argument, "the peer's memory was unloaded since the transfer was prepared");
+  const Exposed there = LACUNA_TRY(*known);
   protocol::Communicator& ranks = *ends_.ranks;
   const auto request = transfer.puts ? ranks.put(part.local, part.ours, there, part.offset, part.theirs)
                                      : ranks.get(part.local, part.ours, there, part.offset, part.theirs);

@@ -58,7 +58,7 @@ nixl_b_params_t usual_parameters() { return {{kNic, ""}, {kHost, ""}, {kTimeout,
 
 // No exception crosses the edge: memory may be short, and that is said.
 template <class Work>
-nixl_status_t Engine::done(std::string_view call, Work&& work) const noexcept try {
+nixl_status_t Engine::done(std::string_view call, const Work& work) const noexcept try {
   if (agent_ == nullptr) return NIXL_ERR_BACKEND;
   const Result<nixl_status_t> result = work();
   if (result) return *result;

@@ -55,7 +55,7 @@ class Engine final : public nixlBackendEngine {
 
  private:
   template <class Work>
-  nixl_status_t done(std::string_view call, Work&& work) const noexcept;
+  nixl_status_t done(std::string_view call, const Work& work) const noexcept;
   Result<void> begin(const nixlBackendInitParams& given);
 
   std::unique_ptr<Agent> agent_;

@@ -26,18 +26,18 @@ Result<LocalMemory*> Registrations::add(std::uint64_t base, std::uint64_t bytes)
                       fmt::format("{} bytes at {:#x} cannot be registered: it has to be memory, of at least one byte", bytes, base));
   const Token token = LACUNA_TRY(decode_token(nic::tcp::random_bytes(Token{}.size())));
   auto made = std::make_unique<LocalMemory>(reinterpret_cast<std::byte*>(base), static_cast<std::int64_t>(bytes), token);
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   all_[token] = {made->base, made->bytes};
   return made.release();
 }
 
 void Registrations::remove(const Token& token) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   all_.erase(token);
 }
 
 std::optional<Registrations::Stretch> Registrations::find(const Token& token) const {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   const auto found = all_.find(token);
   return found == all_.end() ? std::nullopt : std::optional(found->second);
 }
