@@ -20,7 +20,8 @@ struct Answer {
   std::int32_t rank = 0;
   std::int64_t bytes = 0;
   std::uint32_t number = 0;
-  std::uint32_t reserved = 0;
+  std::uint32_t key = 0;
+  std::uint64_t has_key = 0;
 };
 
 template <class Value>
@@ -61,9 +62,17 @@ notif_list_t Inbox::take() {
 }
 
 Connection::Connection(std::string agent, Role role, Ends ends, const Registrations& registrations, Inbox& inbox)
-    : agent_(std::move(agent)), role_(role), registrations_(registrations), inbox_(inbox), ends_(std::move(ends)) {}
+    : agent_(std::move(agent)),
+      role_(role),
+      registrations_(registrations),
+      inbox_(inbox),
+      ends_(std::move(ends)),
+      estimator_(*ends_.context, ends_.direct ? std::optional(ends_.direct->path()) : std::nullopt) {}
 
-Connection::~Connection() { ends_.ranks.reset(); }
+Connection::~Connection() {
+  ends_.direct.reset();
+  ends_.ranks.reset();
+}
 
 std::optional<base::Error> Connection::lost() const {
   const Lock lock(mutex_);
@@ -81,11 +90,16 @@ bool Connection::step() {
   return lock && advance();
 }
 
+// Transfers go on, and notify the peer, whether or not their program looks after them.
 bool Connection::advance() {
-  if (lost_ || role_ == Role::alone) return false;
-  bool moved = ends_.ranks->progress();
-  moved = listen() || moved;
-  return flush() || moved;
+  if (role_ == Role::alone) return false;
+  bool moved = false;
+  if (!lost_) {
+    moved = ends_.ranks->progress();
+    moved = listen() || moved;
+    moved = flush() || moved;
+  }
+  return std::erase_if(active_, [this](Transfer* transfer) { return advance(*transfer).has_value(); }) > 0 || moved;
 }
 
 std::size_t Connection::most_bytes(Kind kind) const {
@@ -140,11 +154,14 @@ bool Connection::hear(const Incoming& message) {
 
 Result<void> Connection::answer(const std::vector<std::byte>& question) {
   Answer said{.token = value_of<Token>(question)};
-  if (const Result<Exposed> exposed = expose(said.token); exposed) {
+  if (const Result<const Shared*> shared = expose(said.token); shared) {
+    const Exposed& exposed = (*shared)->exposed;
     said.known = 1;
-    said.rank = exposed->rank;
-    said.number = exposed->number;
-    said.bytes = exposed->bytes;
+    said.rank = exposed.rank;
+    said.number = exposed.number;
+    said.bytes = exposed.bytes;
+    said.has_key = (*shared)->region.bytes().empty() ? 0 : 1;
+    said.key = (*shared)->region.rkey();
   }
   return say(Kind::answer, bytes_of(said));
 }
@@ -162,15 +179,26 @@ Result<void> Connection::learn(const std::vector<std::byte>& answer) {
   }
   if (said.rank != other() || said.bytes <= 0)
     return base::fail(Code::malformed, fmt::format("agent {} gives memory of {} bytes of rank {}", agent_, said.bytes, said.rank));
-  asked->second = Exposed{said.rank, said.number, said.bytes};
+  asked->second = Known{.exposed = {said.rank, said.number, said.bytes}, .key = said.has_key != 0 ? std::optional(said.key) : std::nullopt};
   return {};
 }
 
-Result<Exposed> Connection::expose(const Token& token) {
-  if (const auto found = exposed_.find(token); found != exposed_.end()) return found->second;
+Result<const Connection::Shared*> Connection::expose(const Token& token) {
+  if (const auto found = exposed_.find(token); found != exposed_.end()) return &found->second;
   const auto memory = registrations_.find(token);
   if (!memory) return base::fail(Code::invalid_argument, "this memory is not registered here, or not any more");
-  return exposed_[token] = LACUNA_TRY(ends_.ranks->expose(memory->base, memory->bytes));
+  Shared shared{.exposed = LACUNA_TRY(ends_.ranks->expose(memory->base, memory->bytes)),
+                .region = register_memory(memory->base, memory->bytes)};
+  return &exposed_.insert_or_assign(token, std::move(shared)).first->second;
+}
+
+// None, where the NIC cannot have it: then puts and gets go on.
+nic::Region Connection::register_memory(std::byte* base, std::int64_t bytes) {
+  if (ends_.direct == nullptr) return {};
+  auto made = ends_.context->register_memory({base, static_cast<std::size_t>(bytes)}, nic::Rights{});
+  if (made) return std::move(*made);
+  base::log(base::Level::info, fmt::format("NIXL: {} bytes go without direct access: {}", bytes, made.error().text()));
+  return {};
 }
 
 // --- messages to the peer --------------------------------------------------------------------------------------------
@@ -212,25 +240,12 @@ Result<void> Connection::tell(std::string text) {
 
 // --- memory ----------------------------------------------------------------------------------------------------------
 
-Result<void> Connection::resolve(const std::vector<Part>& parts, std::int64_t deadline) {
+Result<void> Connection::resolve(std::vector<Part>& parts, bool puts, std::int64_t deadline) {
   for (;;) {
     bool moved = false;
     {
       const Lock lock(mutex_);
-      bool waits = false;
-      for (const Part& part : parts) {
-        const Token& token = part.memory->token;
-        auto [place, unknown] = numbers_.try_emplace(token);
-        if (lost_) return std::unexpected(*lost_);
-        if (unknown && role_ != Role::alone) LACUNA_TRY(say(Kind::ask, bytes_of(token)));
-        if (role_ == Role::alone) place->second = expose(token);
-        waits = waits || !place->second;
-        if (!place->second || *place->second) continue;
-        const base::Error refused = (*place->second).error();
-        numbers_.erase(place);  // it may be registered later
-        return std::unexpected(refused);
-      }
-      if (!waits) return {};
+      if (LACUNA_TRY(ask(parts))) return decide(parts, puts);
       moved = advance();
     }
     if (base::now_ns() > deadline)
@@ -241,11 +256,59 @@ Result<void> Connection::resolve(const std::vector<Part>& parts, std::int64_t de
   }
 }
 
+// Whether all is known.
+Result<bool> Connection::ask(const std::vector<Part>& parts) {
+  bool all = true;
+  for (const Part& part : parts) {
+    const Token& token = part.memory->token;
+    const auto [place, unknown] = numbers_.try_emplace(token);
+    if (lost_) return std::unexpected(*lost_);
+    if (role_ == Role::alone) {
+      const Result<const Shared*> shared = expose(token);
+      place->second = shared ? Result<Known>(Known{.exposed = (*shared)->exposed, .key = {}}) : std::unexpected(shared.error());
+    } else if (unknown) {
+      LACUNA_TRY(say(Kind::ask, bytes_of(token)));
+    }
+    const auto& answer = place->second;
+    all = all && answer.has_value();
+    if (!answer || *answer) continue;
+    const base::Error refused = answer->error();
+    numbers_.erase(place);  // it may be registered later
+    return std::unexpected(refused);
+  }
+  return all;
+}
+
+Result<Connection::Known> Connection::known(const Token& token) const {
+  const auto number = numbers_.find(token);
+  const auto& answer = number == numbers_.end() ? std::nullopt : number->second;
+  if (!answer) return base::fail(Code::invalid_argument, "the peer's memory was unloaded since the transfer was prepared");
+  return *answer;
+}
+
+Result<void> Connection::decide(std::vector<Part>& parts, bool puts) {
+  for (Part& part : parts) {
+    const Known there = LACUNA_TRY(known(part.memory->token));
+    LACUNA_TRY(estimator_.decide(part, puts, ends_.direct != nullptr && there.key && part.own != nullptr));
+    if (!part.direct || own_.contains(part.own->token)) continue;
+    nic::Region region = register_memory(part.own->base, part.own->bytes);
+    part.direct = !region.bytes().empty();
+    if (part.direct) own_.emplace(part.own->token, std::move(region));
+  }
+  return {};
+}
+
+Result<Estimate> Connection::estimate(const Transfer& transfer) {
+  const Lock lock(mutex_);
+  return estimator_.of(transfer.parts, transfer.puts);
+}
+
 void Connection::withdraw(const Token& token, std::int64_t timeout_ns) {
   const Lock lock(mutex_);
+  own_.erase(token);
   const auto found = exposed_.find(token);
   if (found == exposed_.end()) return;
-  const Exposed exposed = found->second;
+  const Exposed exposed = found->second.exposed;
   exposed_.erase(found);
   if (ends_.ranks == nullptr) return;
   const Result<void> gone = ends_.ranks->withdraw(exposed, timeout_ns);
@@ -263,13 +326,15 @@ void Connection::forget(const Token& token) {
 
 // What one put or get cannot describe becomes two.
 Result<void> Connection::begin(Transfer& transfer, Part part, std::vector<Part>& begun) {
-  const auto number = numbers_.find(part.memory->token);
-  const std::optional<Result<Exposed>> known = number == numbers_.end() ? std::nullopt : number->second;
-  if (!known) return base::fail(Code::invalid_argument, "the peer's memory was unloaded since the transfer was prepared");
-  const Exposed there = LACUNA_TRY(*known);
+  const Known there = LACUNA_TRY(known(part.memory->token));
+  if (part.direct && ends_.direct != nullptr && !ends_.direct->failed()) {
+    LACUNA_TRY(begin_direct(transfer, part, there));
+    begun.push_back(std::move(part));
+    return {};
+  }
   protocol::Communicator& ranks = *ends_.ranks;
-  const auto request = transfer.puts ? ranks.put(part.local, part.ours, there, part.offset, part.theirs)
-                                     : ranks.get(part.local, part.ours, there, part.offset, part.theirs);
+  const auto request = transfer.puts ? ranks.put(part.local, part.ours, there.exposed, part.offset, part.theirs)
+                                     : ranks.get(part.local, part.ours, there.exposed, part.offset, part.theirs);
   if (request) {
     transfer.requests_.push_back(*request);
     begun.push_back(std::move(part));
@@ -281,13 +346,24 @@ Result<void> Connection::begin(Transfer& transfer, Part part, std::vector<Part>&
   return begin(transfer, std::move(second), begun);
 }
 
+Result<void> Connection::begin_direct(Transfer& transfer, const Part& part, const Known& there) {
+  const auto own = part.own == nullptr ? own_.end() : own_.find(part.own->token);
+  if (own == own_.end() || !there.key) return base::fail(Code::invalid_argument, "memory was deregistered since the transfer was prepared");
+  const Direct::Job::Side here{reinterpret_cast<std::uint64_t>(part.local), own->second.lkey()};
+  const Direct::Job::Side far{part.memory->base + static_cast<std::uint64_t>(part.offset), *there.key};
+  transfer.jobs_.push_back(LACUNA_TRY(Direct::Job::create(transfer.puts, part.ours, here, part.theirs, far)));
+  return {};
+}
+
 Result<void> Connection::post(Transfer& transfer, std::optional<std::string> notice) {
   const Lock lock(mutex_);
   if (lost_) return std::unexpected(*lost_);
   if (transfer.state_ == Transfer::State::moving) return base::fail(Code::invalid_argument, "this transfer is under way");
   transfer.state_ = Transfer::State::moving;
+  transfer.jobs_.clear();
   transfer.error_.reset();
   transfer.notice_ = std::move(notice);
+  active_.push_back(&transfer);
   std::vector<Part> begun;
   for (const Part& part : transfer.parts) {
     if (Result<void> one = begin(transfer, part, begun); !one) {
@@ -301,10 +377,26 @@ Result<void> Connection::post(Transfer& transfer, std::optional<std::string> not
 
 std::optional<Result<void>> Connection::check(Transfer& transfer) {
   const Lock lock(mutex_);
+  if (transfer.state_ == Transfer::State::moving && !advance(transfer)) advance();
   std::optional<Result<void>> over = advance(transfer);
-  if (over) return over;
-  advance();
-  return advance(transfer);
+  if (over) std::erase(active_, &transfer);
+  return over;
+}
+
+// Whether some go on.
+bool Connection::advance_jobs(Transfer& transfer) {
+  bool waits = false;
+  for (Direct::Job& job : transfer.jobs_) {
+    if (job.over()) continue;
+    const Result<void> moved = ends_.direct != nullptr ? ends_.direct->advance(job) : std::unexpected(*lost_);
+    if (!moved) {
+      transfer.error_ = moved.error();
+      transfer.jobs_.clear();
+      return false;
+    }
+    waits = waits || !job.over();
+  }
+  return waits;
 }
 
 std::optional<Result<void>> Connection::advance(Transfer& transfer) {
@@ -313,12 +405,14 @@ std::optional<Result<void>> Connection::advance(Transfer& transfer) {
     transfer.requests_.clear();
     transfer.error_ = lost_;
   }
+  const bool waits = advance_jobs(transfer);
   while (transfer.state_ == State::moving && !transfer.requests_.empty()) {
     const auto done = ends_.ranks->test(transfer.requests_.back());
     if (!done) return std::nullopt;
     if (!*done && !transfer.error_) transfer.error_ = done->error();
     transfer.requests_.pop_back();
   }
+  if (waits) return std::nullopt;
   if (transfer.state_ == State::moving) {
     transfer.state_ = State::over;
     if (!transfer.error_ && transfer.notice_ && !transfer.released) {
@@ -331,7 +425,7 @@ std::optional<Result<void>> Connection::advance(Transfer& transfer) {
 
 bool Connection::busy(const Transfer& transfer) const {
   const Lock lock(mutex_);
-  return !transfer.requests_.empty();
+  return transfer.state_ == Transfer::State::moving;
 }
 
 void Connection::end(Transfer& transfer) {
@@ -339,7 +433,13 @@ void Connection::end(Transfer& transfer) {
   if (ends_.ranks != nullptr)
     for (Request* request : transfer.requests_) ends_.ranks->give_up(request);
   transfer.requests_.clear();
+  if (!std::ranges::all_of(transfer.jobs_, &Direct::Job::over)) {
+    ends_.direct.reset();  // its requests end with it
+    lose({Code::peer_lost, fmt::format("a transfer to agent {} was released while it was under way", agent_)});
+  }
+  transfer.jobs_.clear();
   transfer.state_ = Transfer::State::over;
+  std::erase(active_, &transfer);
 }
 
 }  // namespace lacuna::nixl

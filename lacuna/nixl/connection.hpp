@@ -3,7 +3,7 @@
 //
 //   ask       first ──▶ second    a token: which memory is it?
 //   answer    first ◀── second    the number by which puts and gets name it, or that there is none
-//   put, get  first ◀─▶ second    as of any communicator
+//   put, get  first ◀─▶ second    as of any communicator; or without the second one's CPU (direct.hpp)
 //   notice    first ──▶ second    a notification, after the transfer that it belongs to
 //
 // What asks and notifies is a message of some bytes; a peer that says something else is lost. Any thread may call.
@@ -20,6 +20,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lacuna/nixl/direct.hpp"
+#include "lacuna/nixl/estimate.hpp"
 #include "lacuna/nixl/interface.hpp"
 #include "lacuna/nixl/memory.hpp"
 #include "lacuna/nixl/nixl.hpp"
@@ -61,6 +63,7 @@ class Transfer final : public nixlBackendReqH {
   enum class State { idle, moving, over };
   State state_ = State::idle;
   std::vector<protocol::Request*> requests_;
+  std::deque<Direct::Job> jobs_;
   std::optional<base::Error> error_;
   std::optional<std::string> notice_;
 };
@@ -70,7 +73,9 @@ class Connection {
   /// The ends of a communicator; in this order they are destroyed.
   struct Ends {
     std::unique_ptr<nic::Context> context;
+    std::unique_ptr<nic::Bootstrap> bootstrap;
     std::unique_ptr<protocol::Communicator> ranks;
+    std::unique_ptr<Direct> direct;  ///< null: there is no path for it
   };
   /// Which one this agent is. An agent alone is both: it has one rank.
   enum class Role { first, second, alone };
@@ -83,15 +88,16 @@ class Connection {
 
   [[nodiscard]] const std::string& agent() const { return agent_; }
   [[nodiscard]] Role role() const { return role_; }
-  [[nodiscard]] nic::Context& context() { return *ends_.context; }
   /// Why nothing goes this way any more.
   [[nodiscard]] std::optional<base::Error> lost() const;
   /// Moves everything on, unless another thread does so; true if something moved.
   bool step();
 
-  /// Asks for the numbers of all memory of the parts, and waits. Errors: invalid_argument (the peer has no such
-  /// memory), timeout, those of lost().
-  Result<void> resolve(const std::vector<Part>& parts, std::int64_t deadline);
+  /// Asks for the numbers of all memory of the parts, and waits; then decides how each goes. Errors: invalid_argument
+  /// (the peer has no such memory), timeout, those of lost().
+  Result<void> resolve(std::vector<Part>& parts, bool puts, std::int64_t deadline);
+  /// What a transfer is expected to take. Errors: those of Estimator::of().
+  Result<Estimate> estimate(const Transfer& transfer);
   /// Errors: those of Communicator::put(); those that begin go on. `notice`: for the peer's program once all is there.
   Result<void> post(Transfer& transfer, std::optional<std::string> notice);
   /// The outcome of a transfer that was posted, once it is over. Errors: those of its puts and gets.
@@ -122,6 +128,16 @@ class Connection {
     std::vector<std::byte> bytes;
     protocol::Request* request = nullptr;
   };
+  // Memory of this agent, as the peer reaches it.
+  struct Shared {
+    protocol::Exposed exposed;
+    nic::Region region;  // none: not without this agent's CPU
+  };
+  // Memory of the peer.
+  struct Known {
+    protocol::Exposed exposed;
+    std::optional<std::uint32_t> key;
+  };
   using Lock = std::unique_lock<std::mutex>;
 
   bool advance();
@@ -129,13 +145,19 @@ class Connection {
   bool hear(const Incoming& message);
   Result<void> answer(const std::vector<std::byte>& question);
   Result<void> learn(const std::vector<std::byte>& answer);
-  Result<protocol::Exposed> expose(const Token& token);
+  Result<const Shared*> expose(const Token& token);
+  Result<bool> ask(const std::vector<Part>& parts);
+  Result<void> decide(std::vector<Part>& parts, bool puts);
+  [[nodiscard]] nic::Region register_memory(std::byte* base, std::int64_t bytes);
+  Result<void> begin_direct(Transfer& transfer, const Part& part, const Known& there);
+  [[nodiscard]] Result<Known> known(const Token& token) const;
   Result<void> say(Kind kind, std::vector<std::byte> bytes);
   Result<void> tell(std::string text);
   bool flush();
   void lose(base::Error error);
   Result<void> begin(Transfer& transfer, Part part, std::vector<Part>& begun);
   std::optional<Result<void>> advance(Transfer& transfer);
+  bool advance_jobs(Transfer& transfer);
   [[nodiscard]] int other() const { return role_ == Role::first ? 1 : 0; }
   [[nodiscard]] std::size_t most_bytes(Kind kind) const;
 
@@ -148,8 +170,11 @@ class Connection {
   std::optional<base::Error> lost_;
   std::list<Outgoing> outgoing_;
   std::optional<Incoming> incoming_;
-  std::map<Token, protocol::Exposed> exposed_;                         // by this agent, to the peer
-  std::map<Token, std::optional<Result<protocol::Exposed>>> numbers_;  // of the peer's memory; nothing: asked for
+  std::vector<Transfer*> active_;  // under way
+  Estimator estimator_;
+  std::map<Token, Shared> exposed_;                        // by this agent, to the peer
+  std::map<Token, nic::Region> own_;                       // of this agent, for what it moves alone
+  std::map<Token, std::optional<Result<Known>>> numbers_;  // of the peer's memory; nothing: asked for
 };
 
 }  // namespace lacuna::nixl

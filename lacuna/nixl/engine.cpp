@@ -5,8 +5,6 @@
 #include <charconv>
 #include <exception>
 
-#include "lacuna/nixl/estimate.hpp"
-
 namespace lacuna::nixl {
 namespace {
 
@@ -181,7 +179,7 @@ nixl_status_t Engine::prepXfer(const nixl_xfer_op_t& operation, const nixl_meta_
     LACUNA_TRY(check_destinations(parts, operation == NIXL_WRITE));
     const std::shared_ptr<Connection> connection = LACUNA_TRY(agent_->reach(agent));
     agent_->called();
-    LACUNA_TRY(connection->resolve(parts, base::now_ns() + agent_->timeout_ns()));
+    LACUNA_TRY(connection->resolve(parts, operation == NIXL_WRITE, base::now_ns() + agent_->timeout_ns()));
     handle = std::make_unique<Transfer>(connection, operation == NIXL_WRITE, std::move(parts)).release();
     return NIXL_SUCCESS;
   });
@@ -240,9 +238,7 @@ nixl_status_t Engine::estimateXferCost(const nixl_xfer_op_t& /*operation*/, cons
   return done("estimateXferCost", [&]() -> Result<nixl_status_t> {
     if (handle == nullptr) return base::fail(Code::invalid_argument, "the transfer was not prepared");
     const Transfer& transfer = *transfer_of(handle);
-    const nic::Context& context = transfer.connection->context();
-    const guide::Profile profile = guide::find_profile(std::string(context.nic_name()));
-    const Estimate expected = LACUNA_TRY(estimate(context, profile, transfer.parts, transfer.puts));
+    const Estimate expected = LACUNA_TRY(transfer.connection->estimate(transfer));
     const auto microseconds = [](double ns) {
       return std::chrono::ceil<std::chrono::microseconds>(std::chrono::duration<double, std::nano>(ns));
     };

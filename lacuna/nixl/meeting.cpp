@@ -59,6 +59,16 @@ std::string printable(std::string text) {
   return text;
 }
 
+// Another one's.
+class Borrowed final : public nic::Bootstrap {
+ public:
+  explicit Borrowed(nic::Bootstrap& lender) : lender_(lender) {}
+  Result<nic::Hello> exchange(const nic::Hello& mine, std::int64_t timeout_ns) override { return lender_.exchange(mine, timeout_ns); }
+
+ private:
+  nic::Bootstrap& lender_;
+};
+
 // Both open their NIC, and either may say that it cannot; then they are a group of two.
 Result<Connection::Ends> join(std::unique_ptr<TcpBootstrap> bootstrap, int rank, const Claim& claim, std::int64_t deadline) {
   Result<std::unique_ptr<nic::Context>> context = nic::open(claim.nic);
@@ -77,9 +87,13 @@ Result<Connection::Ends> join(std::unique_ptr<TcpBootstrap> bootstrap, int rank,
     group.peers[static_cast<std::size_t>(1 - rank)] = std::move(bootstrap);
   }
   const protocol::Options options = LACUNA_TRY(protocol::Options::from_environment({.timeout_ns = left}));
-  Connection::Ends ends{.context = std::move(*context), .ranks = nullptr};
+  // What connects the two connects them twice
+  auto& peer = group.peers[static_cast<std::size_t>(1 - rank)];
+  Connection::Ends ends{.context = std::move(*context), .bootstrap = std::move(peer), .ranks = nullptr, .direct = nullptr};
+  peer = std::make_unique<Borrowed>(*ends.bootstrap);
   const std::string nic(ends.context->nic_name());
   ends.ranks = LACUNA_TRY(Communicator::create(*ends.context, nic, std::move(group), options));
+  ends.direct = LACUNA_TRY(Direct::connect(*ends.context, *ends.bootstrap, left));
   return ends;
 }
 
@@ -140,7 +154,7 @@ Result<Guest> meet_second(const std::string& own_name, const Secret& secret, Cal
 }
 
 Result<Connection::Ends> meet_alone() {
-  Connection::Ends ends{.context = LACUNA_TRY(nic::open("local")), .ranks = nullptr};
+  Connection::Ends ends{.context = LACUNA_TRY(nic::open("local")), .bootstrap = nullptr, .ranks = nullptr, .direct = nullptr};
   Group group{.rank = 0};
   group.peers.resize(1);
   ends.ranks = LACUNA_TRY(Communicator::create(*ends.context, std::string(ends.context->nic_name()), std::move(group)));

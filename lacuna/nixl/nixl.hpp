@@ -9,9 +9,10 @@
 //   memory       what is registered here, and what other agents have registered
 //   parts        lists of descriptors as layouts: strides are found again
 //   address      what an agent tells others, so that they can connect
+//   direct       writes and reads by this end alone, where the NIC reaches the peer's memory
+//   estimate     how long a transfer is expected to take, by the guide; and so which way it goes
 //   connection   one other agent: a communicator of two ranks, questions and notifications beside the data
 //   agent        all connections of one agent, its listener and its thread
-//   estimate     how long a transfer is expected to take, by the guide
 //   engine       the class that NIXL calls
 //
 // The agent that begins a transfer connects to the one that has the memory; the two connect a second time if the other

@@ -32,6 +32,7 @@ struct Column {
 
 struct Columns {
   const RemoteMemory* memory = nullptr;
+  const LocalMemory* own = nullptr;  // null: there are several
   Column ours, theirs;
 };
 
@@ -80,8 +81,9 @@ Result<std::vector<Columns>> columns_of(Pieces local, Pieces remote) {
     if (&there != last) {
       last = &there;
       at = places.try_emplace(last, all.size()).first->second;
-      if (at == all.size()) all.push_back({.memory = last, .ours = {}, .theirs = {}});
+      if (at == all.size()) all.push_back({.memory = last, .own = &here, .ours = {}, .theirs = {}});
     }
+    if (all[at].own != &here) all[at].own = nullptr;
     all[at].ours.add(local[i]);
     all[at].theirs.add(remote[i]);
   }
@@ -99,7 +101,8 @@ Result<std::vector<Part>> parts_of(const nixl_meta_dlist_t& local, const nixl_me
                      .ours = LACUNA_TRY(columns.ours.layout()),
                      .memory = columns.memory,
                      .offset = static_cast<std::int64_t>(columns.theirs.first - columns.memory->base),
-                     .theirs = LACUNA_TRY(columns.theirs.layout())});
+                     .theirs = LACUNA_TRY(columns.theirs.layout()),
+                     .own = columns.own});
   return parts;
 }
 

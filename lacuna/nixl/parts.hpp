@@ -20,6 +20,8 @@ struct Part {
   const RemoteMemory* memory = nullptr;
   std::int64_t offset = 0;  ///< of the first piece, behind the memory's beginning
   Layout theirs;
+  const LocalMemory* own = nullptr;  ///< the registration of all pieces here; null: there are several
+  bool direct = false;               ///< this end moves it alone (direct.hpp); else a put, or a get
 };
 
 /// A part for each remote registration that the lists name. Errors: invalid_argument (lists of other lengths, a piece

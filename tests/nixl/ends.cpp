@@ -27,11 +27,15 @@ AgentEnd::AgentEnd(const std::string& name, const std::string& nic, std::size_t 
   parameters["timeout_s"] = std::to_string(timeout_s);
   const nixlBackendInitParams given{.localAgent = name, .type = "LACUNA", .customParams = &parameters};
   engine_ = std::make_unique<nixl::Engine>(given);
+  EXPECT_EQ(works() ? register_again() : NIXL_SUCCESS, NIXL_SUCCESS);
+}
+
+nixl_status_t AgentEnd::register_again() {
   nixlBlobDesc memory;
   memory.addr = reinterpret_cast<std::uintptr_t>(memory_.data());
   memory.len = memory_.size();
   memory.devId = 0;
-  EXPECT_EQ(works() ? engine_->registerMem(memory, DRAM_SEG, own_) : NIXL_SUCCESS, NIXL_SUCCESS);
+  return engine_->registerMem(memory, DRAM_SEG, own_);
 }
 
 AgentEnd::~AgentEnd() {
@@ -62,6 +66,7 @@ void AgentEnd::load(const AgentEnd& other) {
 
 void AgentEnd::load(const std::string& name, const std::string& address, const std::string& token, std::uint64_t base,
                     std::uint64_t bytes) {
+  if (loaded_ != nullptr) engine_->unloadMD(loaded_);
   EXPECT_EQ(engine_->loadRemoteConnInfo(name, address), NIXL_SUCCESS);
   nixlBlobDesc memory;
   memory.addr = loaded_base_ = base;

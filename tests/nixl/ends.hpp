@@ -42,6 +42,7 @@ class AgentEnd {
   /// Its own memory, as the target of its own transfers.
   void load_self();
   nixl_status_t deregister();
+  nixl_status_t register_again();
 
   [[nodiscard]] nixl_meta_dlist_t local(const std::vector<Extent>& pieces) const;
   /// Of the memory that was loaded.

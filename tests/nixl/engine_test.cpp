@@ -7,6 +7,8 @@
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
 
+// One agent writes into memory of the other one, which ThreadSanitizer takes for a race where the two speak by sockets.
+LACUNA_LEFT_OUT(thread, "*NixlEngineBy.MovesRandomListsAndNothingElse/ofi");
 LACUNA_TIER(test, "*NixlEngineBy.*");
 LACUNA_TIER(test, "NixlEngine.*");
 
@@ -128,6 +130,12 @@ TEST_P(NixlEngineBy, ReachesNoMemoryThatWasWithdrawn) {
   EXPECT_EQ(status, NIXL_ERR_INVALID_PARAM);
   EXPECT_EQ(b.memory()[0], std::byte{0});
   EXPECT_EQ(a.engine().releaseReqH(handle), NIXL_SUCCESS);
+
+  // Other memory is reached as before
+  ASSERT_EQ(b.register_again(), NIXL_SUCCESS);
+  a.load(b);
+  ASSERT_EQ(transfer(a, NIXL_WRITE, a.local(pieces), a.remote(pieces), "b"), NIXL_SUCCESS);
+  EXPECT_EQ(b.memory()[99'999], std::byte{1});
 }
 
 // --- what is not about the NIC ---------------------------------------------------------------------------------------

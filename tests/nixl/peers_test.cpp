@@ -16,6 +16,7 @@ namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
 
 LACUNA_TIER(test, "NixlPeers.*");
+LACUNA_TIER(test, "*NixlDeadPeer.*");
 LACUNA_TIER(gate, "NixlPeers.HostileMessagesReachNothing");
 
 using nixl::Connection;
@@ -44,10 +45,19 @@ class Pipe {
 
 constexpr std::size_t kBytes = 1 << 20;
 
-TEST(NixlPeers, ADeadOneIsAnError) {
+class NixlDeadPeer : public testing::TestWithParam<std::tuple<const char*, std::int64_t>> {};
+INSTANTIATE_TEST_SUITE_P(By, NixlDeadPeer, testing::Combine(testing::Values("local", "ofi:tcp"), testing::Values(100, kBytes)),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param)).substr(0, 3) + std::to_string(std::get<1>(info.param));
+                         });
+
+// Long transfers and short ones go different ways.
+TEST_P(NixlDeadPeer, IsAnError) {
+  const auto [nic, bytes] = GetParam();
+  if (const auto opened = nic::open(nic); !opened) GTEST_SKIP() << opened.error().text();
   const Pipe told;
-  Child other([&]() -> std::string {
-    AgentEnd b("b", "local", kBytes);
+  Child other([&, name = nic]() -> std::string {
+    AgentEnd b("b", name, kBytes);
     told.say(std::to_string(getpid()));
     told.say(b.address());
     told.say(b.token());
@@ -56,9 +66,9 @@ TEST(NixlPeers, ADeadOneIsAnError) {
   });
   const auto process = static_cast<pid_t>(std::stol(told.hear()));
   const std::string address = told.hear(), token = told.hear();
-  AgentEnd a("a", "local", kBytes);
+  AgentEnd a("a", nic, kBytes);
   a.load("b", address, token, std::stoull(told.hear()), kBytes);
-  const std::vector<Extent> all{{0, kBytes}};
+  const std::vector<Extent> all{{0, bytes}};
   EXPECT_EQ(transfer(a, NIXL_WRITE, a.local(all), a.remote(all), "b"), NIXL_SUCCESS);
   nixlBackendReqH* handle = nullptr;
   ASSERT_EQ(a.engine().prepXfer(NIXL_WRITE, a.local(all), a.remote(all), "b", handle, nullptr), NIXL_SUCCESS);
@@ -73,6 +83,7 @@ TEST(NixlPeers, ADeadOneIsAnError) {
                   }),
             "");
   EXPECT_EQ(status, NIXL_ERR_REMOTE_DISCONNECT);
+  EXPECT_EQ(await("the connection to be lost", [&] { return a.engine().genNotif("b", "are you there?") != NIXL_SUCCESS; }), "");
   EXPECT_EQ(a.engine().genNotif("b", "are you there?"), NIXL_ERR_REMOTE_DISCONNECT);
   a.engine().releaseReqH(handle);
   EXPECT_EQ(a.engine().disconnect("b"), NIXL_SUCCESS);
@@ -95,7 +106,7 @@ TEST(NixlPeers, HostileMessagesReachNothing) {
     auto both = groups(2);
     ASSERT_TRUE(both) << both.error().text();
     auto make = [&](int rank) {
-      Connection::Ends ends{.context = nic::open("local").value(), .ranks = nullptr};
+      Connection::Ends ends{.context = nic::open("local").value(), .bootstrap = nullptr, .ranks = nullptr, .direct = nullptr};
       ends.ranks = Communicator::create(*ends.context, "local", std::move((*both)[static_cast<std::size_t>(rank)])).value();
       return ends;
     };
