@@ -261,7 +261,7 @@ def main() -> int:
     parser.add_argument("--plugins", type=Path, default=PLUGINS, help="the folder of libplugin_LACUNA.so")
     arguments = parser.parse_args()
     arguments.counts = [count for count in COUNTS if not arguments.quick or count <= 10_000]
-    arguments.rounds, arguments.repetitions = (1, 5) if arguments.quick else (3, 7)
+    arguments.rounds, arguments.repetitions = (1, 5) if arguments.quick else (2, 5)
     try:
         version = importlib.metadata.version("nixl-cu12")
     except importlib.metadata.PackageNotFoundError:

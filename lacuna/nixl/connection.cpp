@@ -376,10 +376,13 @@ Result<void> Connection::post(Transfer& transfer, std::optional<std::string> not
 }
 
 std::optional<Result<void>> Connection::check(Transfer& transfer) {
-  const Lock lock(mutex_);
-  if (transfer.state_ == Transfer::State::moving && !advance(transfer)) advance();
+  Lock lock(mutex_);
+  bool moved = true;
+  if (transfer.state_ == Transfer::State::moving && !advance(transfer)) moved = advance();
   std::optional<Result<void>> over = advance(transfer);
   if (over) std::erase(active_, &transfer);
+  lock.unlock();
+  if (!over && !moved) std::this_thread::yield();  // the peer may wait for this CPU
   return over;
 }
 
