@@ -7,7 +7,7 @@
 //
 //   interface    NIXL's side of the edge: its table of functions, its lists
 //   memory       what is registered here, and what other agents have registered
-//   parts        lists of descriptors as layouts: strides are found again
+//   parts        lists of descriptors as layouts: strides are found again (nests: in one pass where lists are regular)
 //   address      what an agent tells others, so that they can connect
 //   direct       writes and reads by this end alone, where the NIC reaches the peer's memory
 //   estimate     how long a transfer is expected to take, by the guide; and so which way it goes

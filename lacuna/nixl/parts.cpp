@@ -6,34 +6,49 @@
 #include <span>
 #include <unordered_map>
 
+#include "lacuna/nixl/nests.hpp"
+
 namespace lacuna::nixl {
 namespace {
 
 using Pieces = std::span<const nixlMetaDesc>;
 
 // The pieces of one registration, as numbers relative to the first one.
-struct Column {
-  std::uint64_t first = 0;
-  std::vector<std::int64_t> offsets;
-  std::vector<std::int64_t> lengths;
-  bool alike = true;  // all lengths are the same
-
+class Column {
+ public:
+  [[nodiscard]] std::uint64_t first() const { return first_; }
+  void reserve(std::size_t pieces) { offsets_.reserve(pieces); }
   void add(const nixlMetaDesc& piece) {
-    if (offsets.empty()) first = piece.addr;
-    offsets.push_back(static_cast<std::int64_t>(piece.addr - first));
-    lengths.push_back(static_cast<std::int64_t>(piece.len));
-    alike = alike && lengths.back() == lengths.front();
+    const auto length = static_cast<std::int64_t>(piece.len);
+    if (offsets_.empty()) {
+      first_ = piece.addr;
+      length_ = length;
+    }
+    if (lengths_.empty() && length != length_) lengths_.assign(offsets_.size(), length_);
+    if (length != length_ || !lengths_.empty()) lengths_.push_back(length);
+    offsets_.push_back(static_cast<std::int64_t>(piece.addr - first_));
   }
   [[nodiscard]] Result<Layout> layout() const {
-    const Layout byte = LACUNA_TRY(Layout::bytes(1));
-    return alike ? Layout::hindexed_block(lengths.front(), offsets, byte) : Layout::hindexed(lengths, offsets, byte);
+    if (lengths_.empty()) return layout_of_pieces(length_, offsets_);
+    return Layout::hindexed(lengths_, offsets_, LACUNA_TRY(Layout::bytes(1)));
   }
+
+ private:
+  std::uint64_t first_ = 0;
+  std::vector<std::int64_t> offsets_;
+  std::int64_t length_ = 0;            // of all,
+  std::vector<std::int64_t> lengths_;  // unless these say otherwise
 };
 
 struct Columns {
   const RemoteMemory* memory = nullptr;
   const LocalMemory* own = nullptr;  // null: there are several
   Column ours, theirs;
+
+  void reserve(std::size_t pieces) {
+    ours.reserve(pieces);
+    theirs.reserve(pieces);
+  }
 };
 
 Result<void> check_within(const nixlMetaDesc& piece, std::size_t index, std::string_view side, std::uint64_t base, std::int64_t bytes) {
@@ -81,7 +96,10 @@ Result<std::vector<Columns>> columns_of(Pieces local, Pieces remote) {
     if (&there != last) {
       last = &there;
       at = places.try_emplace(last, all.size()).first->second;
-      if (at == all.size()) all.push_back({.memory = last, .own = &here, .ours = {}, .theirs = {}});
+      if (at == all.size()) {
+        all.push_back({.memory = last, .own = &here, .ours = {}, .theirs = {}});
+        if (at == 0) all[at].reserve(local.size());  // mostly there is one registration
+      }
     }
     if (all[at].own != &here) all[at].own = nullptr;
     all[at].ours.add(local[i]);
@@ -97,10 +115,10 @@ Result<std::vector<Part>> parts_of(const nixl_meta_dlist_t& local, const nixl_me
     return base::fail(base::Code::invalid_argument, fmt::format("{} descriptors here, {} there", local.descs.size(), remote.descs.size()));
   std::vector<Part> parts;
   for (const Columns& columns : LACUNA_TRY(columns_of(local.descs, remote.descs)))
-    parts.push_back({.local = reinterpret_cast<std::byte*>(columns.ours.first),
+    parts.push_back({.local = reinterpret_cast<std::byte*>(columns.ours.first()),
                      .ours = LACUNA_TRY(columns.ours.layout()),
                      .memory = columns.memory,
-                     .offset = static_cast<std::int64_t>(columns.theirs.first - columns.memory->base),
+                     .offset = static_cast<std::int64_t>(columns.theirs.first() - columns.memory->base),
                      .theirs = LACUNA_TRY(columns.theirs.layout()),
                      .own = columns.own});
   return parts;
