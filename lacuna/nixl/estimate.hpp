@@ -1,5 +1,5 @@
-// estimate: how long a transfer is expected to take, and whether this end moves a part alone. It hides whether the guide
-// has prices of messages or of methods for it, and whether this machine was measured.
+// estimate: how long a transfer is expected to take, and whether this end moves a part alone. It hides whether the
+// guide has prices of messages or of methods for it, and whether this machine was measured.
 #pragma once
 
 #include <optional>
