@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <system_error>
 
 #include "lacuna/nixl/meeting.hpp"
 
@@ -94,15 +95,23 @@ void Agent::help(std::function<void()> work) {
     const std::scoped_lock lock(mutex_);
     ++helpers_;
   }
-  base::without_signals([&] {
-    std::thread([this, work = std::move(work)]() mutable {
-      work();
-      work = nullptr;
-      const std::scoped_lock lock(mutex_);
-      --helpers_;
-      helped_.notify_all();
-    }).detach();
-  });
+  const auto done = [this] {
+    const std::scoped_lock lock(mutex_);
+    --helpers_;
+    helped_.notify_all();
+  };
+  try {
+    base::without_signals([&] {
+      std::thread([work, done]() mutable {
+        work();
+        work = nullptr;
+        done();
+      }).detach();
+    });
+  } catch (const std::system_error&) {  // the system has no thread to give
+    work();
+    done();
+  }
 }
 
 void Agent::accept(Acceptor& acceptor, const nic::tcp::Secret& secret) {

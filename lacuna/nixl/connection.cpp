@@ -391,7 +391,8 @@ bool Connection::advance_jobs(Transfer& transfer) {
   bool waits = false;
   for (Direct::Job& job : transfer.jobs_) {
     if (job.over()) continue;
-    const Result<void> moved = ends_.direct != nullptr ? ends_.direct->advance(job) : std::unexpected(*lost_);
+    const Result<void> moved =
+        ends_.direct != nullptr ? ends_.direct->advance(job) : base::fail(Code::peer_lost, "the connection has ended");
     if (!moved) {
       transfer.error_ = moved.error();
       transfer.jobs_.clear();

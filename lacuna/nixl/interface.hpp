@@ -1,7 +1,7 @@
 // interface: the binary interface between NIXL and a plug-in, as this project declares it. NIXL's packages have no
 // headers, so nothing of NIXL is compiled in: this file says in which order the functions stand in the table of virtual
 // functions, which fields objects have, and which numbers stand for what. The names are NIXL's, so that the tables of
-// its own plug-ins can be compared with this one, function by function (tests/python/nixl/test_interface.py).
+// its own plug-ins can be compared with this one, function by function (tests/python/nixl/test_nixl_interface.py).
 //
 // Where the facts come from: the tables of libplugin_POSIX.so and libplugin_UCX.so of nixl-cu12 1.5.1, and the
 // declarations in ai-dynamo/nixl, which are the same from 1.1.0 on. NIXL refuses a plug-in of another

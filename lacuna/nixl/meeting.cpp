@@ -97,10 +97,16 @@ Result<Connection::Ends> join(std::unique_ptr<TcpBootstrap> bootstrap, int rank,
   return ends;
 }
 
+// On one machine the loopback, on another one the others; all, where there is no other.
+std::vector<std::string> hosts_to_try(const Address& there, bool one_machine) {
+  std::vector<std::string> hosts;
+  std::ranges::copy_if(there.hosts, std::back_inserter(hosts), [&](const std::string& host) { return is_loopback(host) == one_machine; });
+  return hosts.empty() ? there.hosts : hosts;
+}
+
 Result<base::Fd> call(const Address& there, bool one_machine, const Secret& secret, const Claim& claim, std::int64_t deadline) {
-  base::Error last{Code::peer_lost, "the agent tells no address at which this machine could reach it"};
-  for (const std::string& host : there.hosts) {
-    if (is_loopback(host) != (one_machine && is_loopback(there.hosts.back()))) continue;
+  base::Error last{Code::malformed, "the agent tells no address"};
+  for (const std::string& host : hosts_to_try(there, one_machine)) {
     const auto endpoints = LACUNA_TRY(nic::tcp::resolve(at_port(host, there.port)));
     Result<base::Fd> socket = nic::tcp::connect_to(endpoints.front(), deadline);
     Result<void> known = socket ? nic::tcp::introduce(socket->get(), secret, kPurpose,

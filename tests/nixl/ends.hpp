@@ -24,7 +24,7 @@ struct Extent {
 /// An agent with one registration.
 class AgentEnd {
  public:
-  AgentEnd(const std::string& name, const std::string& nic, std::size_t bytes, double timeout_s = 100);
+  AgentEnd(const std::string& name, const std::string& nic, std::size_t bytes, double timeout_s = 100, const std::string& host = "");
   ~AgentEnd();
   AgentEnd(const AgentEnd&) = delete;
   AgentEnd& operator=(const AgentEnd&) = delete;

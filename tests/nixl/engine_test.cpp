@@ -197,6 +197,21 @@ TEST(NixlEngine, SaysWhichParametersAreWrong) {
   EXPECT_EQ(a.engine().prepXfer(NIXL_WRITE, a.local({{0, 1}}), a.remote({{0, 1}}), "b", handle, nullptr), NIXL_ERR_INVALID_PARAM);
 }
 
+// As between two machines: over TCP alone.
+TEST(NixlEngine, MeetsOverTcpWhereMachinesDiffer) {
+  if (const auto opened = nic::open("ofi:tcp"); !opened) GTEST_SKIP() << opened.error().text();
+  for (const std::string nic : {"ofi:tcp", "local"}) {
+    AgentEnd a("a", nic, 100'000), b("b", nic, 100'000, 100, "127.0.0.1");
+    nixl::Address there = nixl::decode_address(b.address()).value();
+    there.machine[0] = static_cast<char>(there.machine[0] ^ 1);
+    a.load("b", encode(there), b.token(), reinterpret_cast<std::uint64_t>(b.memory().data()), b.memory().size());
+    a.memory()[5] = std::byte{9};
+    const nixl_status_t status = transfer(a, NIXL_WRITE, a.local({{0, 50'000}}), a.remote({{0, 50'000}}), "b");
+    EXPECT_EQ(status, nic == "local" ? NIXL_ERR_NOT_SUPPORTED : NIXL_SUCCESS);  // files do not travel between machines
+    EXPECT_EQ(b.memory()[5], nic == "local" ? std::byte{0} : std::byte{9});
+  }
+}
+
 TEST(NixlEngine, GivesNothingToWhoKnowsTooLittle) {
   AgentEnd a("a", "local", 1000), b("b", "local", 1000), c("c", "local", 1000);
   const auto try_it = [&](AgentEnd& from, const std::string& name, std::string address, std::string token) {

@@ -1,5 +1,5 @@
 // The edge between NIXL and the plug-in: where each function stands in the table, and where each field lies.
-// tests/python/nixl/test_interface.py compares the same list of functions with NIXL's own plug-ins.
+// tests/python/nixl/test_nixl_interface.py compares the same list of functions with NIXL's own plug-ins.
 #include <gtest/gtest.h>
 
 #include <cstring>
