@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Transfers of NIXL between two processes: the plug-in LACUNA beside NIXL's own plug-in UCX.
 
-    $(scripts/peers.sh nixl) scripts/nixl_bench.py [--quick] [--block BYTES] [--json FILE] [--plugins DIR]
+    $(scripts/peers.sh nixl) scripts/nixl_bench.py [--quick] [--most PIECES] [--block BYTES] [--json FILE]
 
 Lists of 1 to 100 000 descriptors whose pieces have a stride, or lie in random order. Times of the initiator: to prepare
 a transfer (the second of a kind: the first one connects), to post it, and from posting to its end; medians of the
@@ -257,12 +257,14 @@ def main() -> int:
     if sys.argv[1:2] == ["--end"]:
         end_main(sys.argv[2:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="one round, lists of up to 10 000")
+    parser.add_argument("--quick", action="store_true", help="one round, and no lists of 100 000")
+    parser.add_argument("--most", type=int, default=COUNTS[-1], metavar="PIECES", help="of a list; others are left out")
     parser.add_argument("--block", type=int, default=512, help="bytes of a piece")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--plugins", type=Path, default=PLUGINS, help="the folder of libplugin_LACUNA.so")
     arguments = parser.parse_args()
-    arguments.counts = [count for count in COUNTS if not arguments.quick or count <= 10_000]
+    most = min(arguments.most, 10_000) if arguments.quick else arguments.most
+    arguments.counts = [count for count in COUNTS if count <= most]
     arguments.rounds, arguments.repetitions = (1, 5) if arguments.quick else (2, 5)
     try:
         version = importlib.metadata.version("nixl-cu12")
