@@ -1,5 +1,6 @@
 // Agents of other processes: one that dies, and one that says what no agent says.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -16,6 +17,8 @@ namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
 
 LACUNA_TIER(test, "NixlPeers.*");
+// The other process has threads, of which ThreadSanitizer wants none after a fork.
+LACUNA_LEFT_OUT(thread, "*NixlDeadPeer.*");
 LACUNA_TIER(test, "*NixlDeadPeer.*");
 LACUNA_TIER(gate, "NixlPeers.HostileMessagesReachNothing");
 
@@ -31,7 +34,10 @@ class Pipe {
     EXPECT_EQ(write(ends_[1], &length, sizeof length), static_cast<ssize_t>(sizeof length));
     EXPECT_EQ(write(ends_[1], text.data(), length), static_cast<ssize_t>(length));
   }
+  // Empty: nothing came.
   [[nodiscard]] std::string hear() const {
+    pollfd ready{ends_[0], POLLIN, 0};
+    if (poll(&ready, 1, static_cast<int>(kPatience / 1'000'000)) != 1) return {};
     std::uint64_t length = 0;
     EXPECT_EQ(read(ends_[0], &length, sizeof length), static_cast<ssize_t>(sizeof length));
     std::string text(length, '\0');
@@ -64,15 +70,15 @@ TEST_P(NixlDeadPeer, IsAnError) {
     told.say(std::to_string(reinterpret_cast<std::uint64_t>(b.memory().data())));
     for (;;) pause();
   });
-  const auto process = static_cast<pid_t>(std::stol(told.hear()));
-  const std::string address = told.hear(), token = told.hear();
+  const std::string process = told.hear(), address = told.hear(), token = told.hear(), base = told.hear();
+  ASSERT_FALSE(base.empty()) << in_vain("the other process");
   AgentEnd a("a", nic, kBytes);
-  a.load("b", address, token, std::stoull(told.hear()), kBytes);
+  a.load("b", address, token, std::stoull(base), kBytes);
   const std::vector<Extent> all{{0, bytes}};
   EXPECT_EQ(transfer(a, NIXL_WRITE, a.local(all), a.remote(all), "b"), NIXL_SUCCESS);
   nixlBackendReqH* handle = nullptr;
   ASSERT_EQ(a.engine().prepXfer(NIXL_WRITE, a.local(all), a.remote(all), "b", handle, nullptr), NIXL_SUCCESS);
-  kill(process, SIGKILL);
+  kill(static_cast<pid_t>(std::stol(process)), SIGKILL);
   EXPECT_EQ(other.end(SIGKILL), "");
   nixl_status_t status = NIXL_SUCCESS;
   EXPECT_EQ(await("an error",
