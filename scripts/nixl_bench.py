@@ -232,7 +232,7 @@ def measured(arguments: argparse.Namespace) -> Iterator[Row]:
     """Each backend's rows, with the times of all rounds."""
     rows: dict[tuple[str, str, str, int], Row] = {}
     for _ in range(arguments.rounds):
-        for backend in BACKENDS:
+        for backend in (one for one in BACKENDS if one.name.startswith(arguments.only)):
             for row in pair(backend, arguments):
                 known = rows.setdefault(row.key, row)
                 if known is row:
@@ -260,6 +260,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="one round, and no lists of 100 000")
     parser.add_argument("--most", type=int, default=COUNTS[-1], metavar="PIECES", help="of a list; others are left out")
     parser.add_argument("--block", type=int, default=512, help="bytes of a piece")
+    parser.add_argument("--only", default="", metavar="NAME", help="backends whose names begin so")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--plugins", type=Path, default=PLUGINS, help="the folder of libplugin_LACUNA.so")
     arguments = parser.parse_args()
