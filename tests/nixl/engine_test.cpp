@@ -37,7 +37,7 @@ TEST_P(NixlEngineBy, MovesRandomListsAndNothingElse) {
   AgentEnd a("a", GetParam(), kBytes), b("b", GetParam(), kBytes);
   ASSERT_TRUE(a.works() && b.works());
   a.load(b);
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE(seed);
     support::Random random(seed);
     fill(a.memory(), random);
