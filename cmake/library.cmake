@@ -1,11 +1,11 @@
 # The library: every lacuna/<layer>/**.cpp but the interposer (cmake/mpi.cmake) and what cmake/self_contained.cmake
-# adds. Each source is compiled once, into lacuna_objects.
+# adds, and the plug-in for NIXL (cmake/nixl.cmake). Each source is compiled once, into lacuna_objects.
 #   lacuna         shared or static, as BUILD_SHARED_LIBS says: what is installed
 #   lacuna_static  the same, static: for the interposers, the tools, the tests and the Python package, which carry the
 #                  library within themselves
 
 file(GLOB_RECURSE lacuna_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/lacuna/*.cpp)
-list(FILTER lacuna_sources EXCLUDE REGEX "/lacuna/mpi/|/self_contained/")
+list(FILTER lacuna_sources EXCLUDE REGEX "/lacuna/(mpi|nixl)/|/self_contained/")
 
 include(cmake/device.cmake)
 

@@ -113,6 +113,8 @@ check_build() {
   local libraries
   mapfile -t libraries < <(find "$prefix" -name 'liblacuna*.so' | sort)
   check "$kind: libraries export their own names only" tests/api/exports.sh "${libraries[@]}" || true
+  check "$kind: the plug-in for NIXL exports its own names only" tests/api/exports.sh "$lib/lacuna/nixl/libplugin_LACUNA.so" || true
+  check "$kind: the plug-in for NIXL finds its libraries" worker_links "$lib/lacuna/nixl/libplugin_LACUNA.so" || true
   check "$kind: headers include no third-party header" no_third_party "$prefix/include" || true
   check "$kind: installed files do not name the source tree" no_source_path "$prefix" || true
   check "$kind: installed files have no hooks of tests" has_no_hooks "$prefix" || true
@@ -149,7 +151,7 @@ check_deb() {
   check "deb: its files have no hooks of tests" has_no_hooks "$tree" || true
   check "deb: it depends on what its files need" depends "$build" "$(dpkg-deb -f "$work"/cpack/lacuna_*.deb Depends)" || true
   local file
-  for file in lib/liblacuna_mpi_openmpi.so lib/liblacuna_mpi_mpich.so lib/liblacuna_mpi_abi.so bin/lacuna-worker; do
+  for file in lib/lacuna/nixl/libplugin_LACUNA.so lib/liblacuna_mpi_openmpi.so lib/liblacuna_mpi_mpich.so lib/liblacuna_mpi_abi.so bin/lacuna-worker; do
     check "deb: $file finds its libraries" worker_links "$tree/usr/$file" || true
   done
   check "deb: C++ program builds" "$cxx" -std=c++20 -I"$tree/usr/include" "$user/program.cpp" -o "$work/deb_cxx" -L"$tree/usr/lib" -llacuna || return 0

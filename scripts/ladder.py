@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 # From the top of the ladder down: a layer may know those before it. New layers go where DESIGN puts them.
-LAYERS = ["base", "layout", "copy", "device", "nic", "method", "guide", "protocol", "collective", "mpi", "c"]
+LAYERS = ["base", "layout", "copy", "device", "nic", "method", "guide", "protocol", "collective", "mpi", "nixl", "c"]
 SOURCE_SUFFIXES = {".cpp", ".hpp", ".c", ".h"}
 
 # The rooms of a layer, its folders, from the top down. A room may include the headers of the rooms before it that bear

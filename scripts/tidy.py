@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TARGETS = ("lacuna_objects.dir", "lacuna_mpi_", "lacuna_tools.dir", "lacuna-worker.dir")
+TARGETS = ("lacuna_objects.dir", "lacuna_mpi_", "lacuna_nixl.dir", "lacuna_tools.dir", "lacuna-worker.dir")
 IMAGES = "kernel_images.cpp"  # megabytes of generated numbers
 NOISE = ("warnings generated.", "warning generated.", "Suppressed ", "Use -header-filter", "warnings treated as")
 

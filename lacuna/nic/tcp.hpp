@@ -61,6 +61,9 @@ class Secret {
 // Secret::create() comes before these.
 [[nodiscard]] std::string random_bytes(std::size_t count);
 [[nodiscard]] std::string digest(std::string_view text);
+/// kDigestBytes, equal for processes that can connect by name: one kernel, one set of abstract names, one numbering of
+/// users.
+[[nodiscard]] std::string machine_identity();
 
 // --- bytes on stream sockets ----------------------------------------------------------------------------------------
 

@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <fstream>
 
 #include "lacuna/protocol/bootstrap/bootstrap.hpp"
 #include "lacuna/protocol/bootstrap/handshake.hpp"
@@ -29,18 +27,8 @@ constexpr std::int64_t kAttemptNs = 5'000'000'000;  // then another of the host'
 constexpr std::int64_t kListenNs = 1'000'000'000;   // for a port that is about to be free
 constexpr std::size_t kNameBytes = 16;
 
-// Equal for processes that can connect by name: one kernel, one set of abstract names, one numbering of users.
 std::string machine(const BootstrapPlan& plan) {
-  if (!plan.machine.empty()) return digest("said " + plan.machine);
-  std::string identity;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> identity;
-  for (const char* name : {"/proc/self/ns/net", "/proc/self/ns/user"}) {
-    std::array<char, PATH_MAX> target{};
-    const ssize_t length = readlink(name, target.data(), target.size());
-    identity += fmt::format(" {}", std::string_view(target.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0))));
-  }
-  // Without /proc: like no other process
-  return identity.starts_with(' ') ? random_bytes(kDigestBytes) : digest(identity);
+  return plan.machine.empty() ? nic::tcp::machine_identity() : digest("said " + plan.machine);
 }
 
 constexpr char kFreshName = ':';  // no user chooses a name that begins so

@@ -32,7 +32,7 @@ OF_LINKER = {"_init", "_fini", "_edata", "_end", "__bss_start"}
 
 def binaries() -> list[Path]:
     """The module, the libraries and the programs of the package."""
-    files = [*PACKAGE.glob("_core*.so"), *(PACKAGE / "lib").glob("*.so*"), *(PACKAGE / "bin").iterdir()]
+    files = [*PACKAGE.glob("_core*.so"), *(PACKAGE / "lib").rglob("*.so*"), *(PACKAGE / "bin").iterdir()]
     return sorted(file for file in files if file.read_bytes()[:4] == b"\x7fELF")
 
 

@@ -1,0 +1,92 @@
+// agent: all that one NIXL agent has here: what it registered, its connections, the thread that listens and the one
+// that moves things on. It hides threads.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lacuna/nic/tcp.hpp"
+#include "lacuna/nixl/address.hpp"
+#include "lacuna/nixl/connection.hpp"
+#include "lacuna/nixl/memory.hpp"
+#include "lacuna/nixl/nixl.hpp"
+
+namespace lacuna::nixl {
+
+class Agent {
+ public:
+  /// Errors: invalid_argument (the host, or no such NIC), io, permission (it cannot listen there), limit (a name too
+  /// long).
+  static Result<std::unique_ptr<Agent>> create(std::string name, Settings settings);
+  /// Waits until peers took what was sent to them, a minute at most.
+  ~Agent();
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] std::string address() const { return encode(own_); }
+  [[nodiscard]] std::int64_t timeout_ns() const { return timeout_ns_; }
+  [[nodiscard]] Inbox& inbox() { return inbox_; }
+  [[nodiscard]] Registrations& registrations() { return registrations_; }
+
+  /// Where an agent is. Errors: malformed.
+  Result<void> learn(const std::string& agent, const std::string& address);
+  /// The connection to an agent, made if there is none. Errors: invalid_argument (its address was not loaded; the two
+  /// name different NICs), peer_lost, timeout, permission, unsupported.
+  Result<std::shared_ptr<Connection>> reach(const std::string& agent);
+  /// Ends the connection to an agent, and forgets where it is.
+  void leave(const std::string& agent);
+  /// Ends a registration: no peer reaches the memory afterwards.
+  void withdraw(const Token& token);
+  /// This agent uses that memory no more.
+  void forget(const Token& token);
+  /// Moves all connections on, in the program's own call.
+  void step();
+  /// The program is in a call. While it calls again and again it moves things on itself, and the thread need not.
+  void called();
+
+ private:
+  Agent(std::string name, Settings settings) : name_(std::move(name)), settings_(std::move(settings)) {}
+  Result<void> listen();
+  void accept(nic::tcp::Acceptor& acceptor, const nic::tcp::Secret& secret);
+  void serve();
+  Result<void> take_in(nic::tcp::Caller caller, const nic::tcp::Secret& secret);
+  Result<std::shared_ptr<Connection>> connect(const std::string& agent, const Address& there);
+  [[nodiscard]] Result<std::shared_ptr<Connection>> made(const std::string& agent) const;
+  [[nodiscard]] Result<std::string> nic_to(const Address& there) const;
+  void help(std::function<void()> work);
+  void end(std::shared_ptr<Connection> connection);
+  [[nodiscard]] std::vector<std::shared_ptr<Connection>> all() const;
+  bool step_all();
+  void drop_lost();
+
+  const std::string name_;
+  const Settings settings_;
+  std::int64_t timeout_ns_ = 0;
+  Address own_;
+  Registrations registrations_;
+  Inbox inbox_;
+
+  mutable std::mutex mutex_;
+  std::map<std::string, Address> known_;
+  std::map<std::string, std::shared_ptr<Connection>> outgoing_;
+  std::vector<std::shared_ptr<Connection>> incoming_;
+  std::mutex connecting_;  // one at a time
+
+  std::atomic<bool> stop_ = false;
+  std::atomic<std::int64_t> called_at_ = 0, in_loop_at_ = 0;
+  base::Fd wake_;  // ends the listener's wait
+  std::thread listener_, server_;
+  std::condition_variable helped_;
+  int helpers_ = 0;  // threads that connect, or end a connection
+};
+
+}  // namespace lacuna::nixl

@@ -1,0 +1,270 @@
+#include "lacuna/nixl/engine.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <exception>
+
+namespace lacuna::nixl {
+namespace {
+
+using base::Code;
+
+constexpr const char* kNic = "nic";
+constexpr const char* kHost = "host";
+constexpr const char* kTimeout = "timeout_s";
+
+nixl_status_t status_of(Code code) {
+  switch (code) {
+    case Code::invalid_argument:
+    case Code::overflow:
+    case Code::truncated: return NIXL_ERR_INVALID_PARAM;
+    case Code::malformed: return NIXL_ERR_MISMATCH;
+    case Code::unsupported: return NIXL_ERR_NOT_SUPPORTED;
+    case Code::permission: return NIXL_ERR_NOT_ALLOWED;
+    case Code::peer_lost: return NIXL_ERR_REMOTE_DISCONNECT;
+    default: return NIXL_ERR_BACKEND;
+  }
+}
+
+Result<Settings> settings_of(const nixl_b_params_t& given) {
+  Settings settings;
+  for (const auto& [name, value] : given) {
+    if (name == kNic) {
+      settings.nic = value;
+    } else if (name == kHost) {
+      settings.host = value;
+    } else if (name == kTimeout) {
+      const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), settings.timeout_s);
+      if (error != std::errc() || end != value.data() + value.size())
+        return base::fail(Code::invalid_argument, fmt::format("{} is \"{}\"; it is a number of seconds", kTimeout, value));
+    }
+  }
+  return settings;
+}
+
+Result<void> check_host(nixl_mem_t kind) {
+  if (kind == DRAM_SEG) return {};
+  return base::fail(Code::unsupported, "LACUNA moves memory of the host (DRAM) only");
+}
+
+Transfer* transfer_of(nixlBackendReqH* handle) { return static_cast<Transfer*>(handle); }
+
+}  // namespace
+
+nixl_b_params_t usual_parameters() { return {{kNic, ""}, {kHost, ""}, {kTimeout, fmt::format("{}", Settings{}.timeout_s)}}; }
+
+// No exception crosses the edge: memory may be short, and that is said.
+template <class Work>
+nixl_status_t Engine::done(std::string_view call, const Work& work) const noexcept try {
+  if (agent_ == nullptr) return NIXL_ERR_BACKEND;
+  const Result<nixl_status_t> result = work();
+  if (result) return *result;
+  base::log(base::Level::error, fmt::format("NIXL agent {}: {}: {}", localAgent, call, result.error().text()));
+  return status_of(result.error().code);
+} catch (const std::exception& failure) {
+  base::log(base::Level::error, failure.what());
+  return NIXL_ERR_BACKEND;
+}
+
+Engine::Engine(const nixlBackendInitParams& given) : nixlBackendEngine(given) {
+  if (const Result<void> begun = begin(given); !begun) {
+    base::log(base::Level::error, fmt::format("NIXL agent {}: createBackend: {}", localAgent, begun.error().text()));
+    initErr = true;
+  }
+}
+
+Result<void> Engine::begin(const nixlBackendInitParams& given) {
+  agent_ = LACUNA_TRY(Agent::create(given.localAgent, LACUNA_TRY(settings_of(*given.customParams))));
+  return {};
+}
+
+Engine::~Engine() = default;
+
+// --- memory ----------------------------------------------------------------------------------------------------------
+
+nixl_status_t Engine::registerMem(const nixlBlobDesc& memory, const nixl_mem_t& kind, nixlBackendMD*& made) {
+  return done("registerMem", [&]() -> Result<nixl_status_t> {
+    LACUNA_TRY(check_host(kind));
+    made = LACUNA_TRY(agent_->registrations().add(memory.addr, memory.len));
+    return NIXL_SUCCESS;
+  });
+}
+
+nixl_status_t Engine::deregisterMem(nixlBackendMD* memory) {
+  return done("deregisterMem", [&]() -> Result<nixl_status_t> {
+    const std::unique_ptr<LocalMemory> ended(dynamic_cast<LocalMemory*>(memory));
+    if (ended == nullptr) return base::fail(Code::invalid_argument, "this is not memory that was registered");
+    agent_->withdraw(ended->token);
+    return NIXL_SUCCESS;
+  });
+}
+
+nixl_status_t Engine::getPublicData(const nixlBackendMD* memory, std::string& out) const {
+  return done("getPublicData", [&]() -> Result<nixl_status_t> {
+    const auto* local = dynamic_cast<const LocalMemory*>(memory);
+    if (local == nullptr) return base::fail(Code::invalid_argument, "this is not memory that was registered");
+    out = encode(local->token);
+    return NIXL_SUCCESS;
+  });
+}
+
+nixl_status_t Engine::loadLocalMD(nixlBackendMD* memory, nixlBackendMD*& made) {
+  return done("loadLocalMD", [&]() -> Result<nixl_status_t> {
+    const auto* local = dynamic_cast<const LocalMemory*>(memory);
+    if (local == nullptr) return base::fail(Code::invalid_argument, "this is not memory that was registered");
+    made = std::make_unique<RemoteMemory>(reinterpret_cast<std::uint64_t>(local->base), local->bytes, local->token).release();
+    return NIXL_SUCCESS;
+  });
+}
+
+nixl_status_t Engine::loadRemoteMD(const nixlBlobDesc& memory, const nixl_mem_t& kind, const std::string& agent, nixlBackendMD*& made) {
+  return done("loadRemoteMD", [&]() -> Result<nixl_status_t> {
+    LACUNA_TRY(check_host(kind));
+    const Token token = LACUNA_TRY(decode_token(memory.metaInfo));
+    if (memory.len == 0 || memory.len > static_cast<std::uint64_t>(layout::kMaxBytes) || memory.addr > UINT64_MAX - memory.len)
+      return base::fail(Code::malformed, fmt::format("agent {} tells of {} bytes at {:#x}", agent, memory.len, memory.addr));
+    made = std::make_unique<RemoteMemory>(memory.addr, static_cast<std::int64_t>(memory.len), token).release();
+    return NIXL_SUCCESS;
+  });
+}
+
+nixl_status_t Engine::unloadMD(nixlBackendMD* memory) {
+  return done("unloadMD", [&]() -> Result<nixl_status_t> {
+    const std::unique_ptr<RemoteMemory> ended(dynamic_cast<RemoteMemory*>(memory));
+    if (ended == nullptr) return base::fail(Code::invalid_argument, "this is not memory that was loaded");
+    agent_->forget(ended->token);
+    return NIXL_SUCCESS;
+  });
+}
+
+// --- connections -----------------------------------------------------------------------------------------------------
+
+nixl_status_t Engine::getConnInfo(std::string& out) const {
+  return done("getConnInfo", [&]() -> Result<nixl_status_t> {
+    out = agent_->address();
+    return NIXL_SUCCESS;
+  });
+}
+
+nixl_status_t Engine::loadRemoteConnInfo(const std::string& agent, const std::string& info) {
+  return done("loadRemoteConnInfo", [&]() -> Result<nixl_status_t> {
+    LACUNA_TRY(agent_->learn(agent, info));
+    return NIXL_SUCCESS;
+  });
+}
+
+nixl_status_t Engine::connect(const std::string& agent) {
+  return done("connect", [&]() -> Result<nixl_status_t> {
+    LACUNA_TRY(agent_->reach(agent));
+    return NIXL_SUCCESS;
+  });
+}
+
+nixl_status_t Engine::disconnect(const std::string& agent) {
+  return done("disconnect", [&]() -> Result<nixl_status_t> {
+    agent_->leave(agent);
+    return NIXL_SUCCESS;
+  });
+}
+
+// --- transfers -------------------------------------------------------------------------------------------------------
+
+nixl_status_t Engine::prepXfer(const nixl_xfer_op_t& operation, const nixl_meta_dlist_t& local, const nixl_meta_dlist_t& remote,
+                               const std::string& agent, nixlBackendReqH*& handle, const nixlBackendOptionalArgs* /*more*/) const {
+  return done("prepXfer", [&]() -> Result<nixl_status_t> {
+    LACUNA_TRY(check_host(local.type));
+    LACUNA_TRY(check_host(remote.type));
+    std::vector<Part> parts = LACUNA_TRY(parts_of(local, remote));
+    LACUNA_TRY(check_destinations(parts, operation == NIXL_WRITE));
+    const std::shared_ptr<Connection> connection = LACUNA_TRY(agent_->reach(agent));
+    agent_->called();
+    LACUNA_TRY(connection->resolve(parts, operation == NIXL_WRITE, base::now_ns() + agent_->timeout_ns()));
+    handle = std::make_unique<Transfer>(connection, operation == NIXL_WRITE, std::move(parts)).release();
+    return NIXL_SUCCESS;
+  });
+}
+
+nixl_status_t Engine::postXfer(const nixl_xfer_op_t& /*operation*/, const nixl_meta_dlist_t& /*local*/, const nixl_meta_dlist_t& /*remote*/,
+                               const std::string& /*agent*/, nixlBackendReqH*& handle, const nixlBackendOptionalArgs* more) const {
+  return done("postXfer", [&]() -> Result<nixl_status_t> {
+    if (handle == nullptr) return base::fail(Code::invalid_argument, "the transfer was not prepared");
+    Transfer& transfer = *transfer_of(handle);
+    const bool notify = more != nullptr && more->hasNotif;
+    agent_->called();
+    LACUNA_TRY(transfer.connection->post(transfer, notify ? std::optional(more->notifMsg) : std::nullopt));
+    const auto over = transfer.connection->check(transfer);
+    if (!over) return NIXL_IN_PROG;
+    LACUNA_TRY(*over);
+    return NIXL_SUCCESS;
+  });
+}
+
+nixl_status_t Engine::checkXfer(nixlBackendReqH* handle) const {
+  return done("checkXfer", [&]() -> Result<nixl_status_t> {
+    if (handle == nullptr) return base::fail(Code::invalid_argument, "the transfer was not prepared");
+    Transfer& transfer = *transfer_of(handle);
+    agent_->called();
+    const auto over = transfer.connection->check(transfer);
+    if (!over) return NIXL_IN_PROG;
+    LACUNA_TRY(*over);
+    return NIXL_SUCCESS;
+  });
+}
+
+// NIXL asks once, and if the transfer is under way a second time, whose answer it does not look at: the memory may be
+// gone after that.
+nixl_status_t Engine::releaseReqH(nixlBackendReqH* handle) const {
+  return done("releaseReqH", [&]() -> Result<nixl_status_t> {
+    Transfer* transfer = transfer_of(handle);
+    if (transfer == nullptr) return NIXL_SUCCESS;
+    const bool asked_before = std::exchange(transfer->released, true);
+    if (transfer->connection->busy(*transfer)) {
+      if (!asked_before) return NIXL_ERR_REPOST_ACTIVE;
+      base::log(base::Level::warn, fmt::format("NIXL agent {}: a transfer is released while it is under way: the connection to agent {} "
+                                               "ends with it. Wait until checkXfer() says that it is over",
+                                               localAgent, transfer->connection->agent()));
+    }
+    transfer->connection->end(*transfer);
+    delete transfer;
+    return NIXL_SUCCESS;
+  });
+}
+
+nixl_status_t Engine::estimateXferCost(const nixl_xfer_op_t& /*operation*/, const nixl_meta_dlist_t& /*local*/,
+                                       const nixl_meta_dlist_t& /*remote*/, const std::string& /*agent*/, nixlBackendReqH* const& handle,
+                                       std::chrono::microseconds& duration, std::chrono::microseconds& margin, nixl_cost_t& method,
+                                       const nixlAgentOptionalArgs* /*more*/) const {
+  return done("estimateXferCost", [&]() -> Result<nixl_status_t> {
+    if (handle == nullptr) return base::fail(Code::invalid_argument, "the transfer was not prepared");
+    const Transfer& transfer = *transfer_of(handle);
+    const Estimate expected = LACUNA_TRY(transfer.connection->estimate(transfer));
+    const auto microseconds = [](double ns) {
+      return std::chrono::ceil<std::chrono::microseconds>(std::chrono::duration<double, std::nano>(ns));
+    };
+    duration = microseconds(expected.ns);
+    margin = microseconds(expected.margin_ns);
+    method = nixl_cost_t::ANALYTICAL_BACKEND;
+    return NIXL_SUCCESS;
+  });
+}
+
+// --- notifications ---------------------------------------------------------------------------------------------------
+
+nixl_status_t Engine::getNotifs(notif_list_t& out) {
+  return done("getNotifs", [&]() -> Result<nixl_status_t> {
+    agent_->step();
+    out = agent_->inbox().take();
+    return NIXL_SUCCESS;
+  });
+}
+
+nixl_status_t Engine::genNotif(const std::string& agent, const std::string& text) const {
+  return done("genNotif", [&]() -> Result<nixl_status_t> {
+    const std::shared_ptr<Connection> connection = LACUNA_TRY(agent_->reach(agent));
+    LACUNA_TRY(connection->notify(text));
+    return NIXL_SUCCESS;
+  });
+}
+
+}  // namespace lacuna::nixl

@@ -1,0 +1,46 @@
+// nixl: a plug-in for NIXL (libplugin_LACUNA.so): memory of this process that other agents read and write, described by
+// lists of pieces. It hides NIXL, and that transfers are puts and gets of layouts.
+//
+//   NIXL ── lists of descriptors ──▶ Engine ── Parts: a layout for each side ──▶ Connection ── put, get ──▶ ranks
+//                                      │                                             ▲
+//                                      └── Agent: listens, connects, moves all on ───┘
+//
+//   interface    NIXL's side of the edge: its table of functions, its lists
+//   memory       what is registered here, and what other agents have registered
+//   parts        lists of descriptors as layouts: strides are found again (nests: in one pass where lists are regular)
+//   address      what an agent tells others, so that they can connect
+//   direct       writes and reads by this end alone, where the NIC reaches the peer's memory
+//   estimate     how long a transfer is expected to take, by the guide; and so which way it goes
+//   connection   one other agent: a communicator of two ranks, questions and notifications beside the data
+//   agent        all connections of one agent, its listener and its thread
+//   engine       the class that NIXL calls
+//
+// The agent that begins a transfer connects to the one that has the memory; the two connect a second time if the other
+// one begins transfers too. So no two agents meet half way. Puts and gets need the target's CPU: a thread of each agent
+// moves things on when its program is not in calls.
+//
+// Everything that a peer says may be false. What knows the address of an agent may connect to it; what names a
+// registration by its token may read and write the memory, and no other. An agent tells both by its metadata.
+#pragma once
+
+#include <string>
+
+#include "lacuna/base/base.hpp"
+#include "lacuna/layout/layout.hpp"
+
+namespace lacuna::nixl {
+
+using base::Result;
+using layout::Layout;
+
+inline constexpr double kNsPerSecond = 1e9;
+
+/// What a program gives to createBackend().
+struct Settings {
+  /// As nic::open(); empty: LACUNA_NIC; or else "local" on one machine, and what there is between two
+  std::string nic;
+  std::string host;       ///< where agents of other machines reach this one; empty: at all addresses of this machine
+  double timeout_s = 10;  ///< until a peer has answered that connects, or is asked
+};
+
+}  // namespace lacuna::nixl

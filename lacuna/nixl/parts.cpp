@@ -1,0 +1,147 @@
+#include "lacuna/nixl/parts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <unordered_map>
+
+#include "lacuna/nixl/nests.hpp"
+
+namespace lacuna::nixl {
+namespace {
+
+using Pieces = std::span<const nixlMetaDesc>;
+
+// The pieces of one registration, as numbers relative to the first one.
+class Column {
+ public:
+  [[nodiscard]] std::uint64_t first() const { return first_; }
+  void reserve(std::size_t pieces) { offsets_.reserve(pieces); }
+  void add(const nixlMetaDesc& piece) {
+    const auto length = static_cast<std::int64_t>(piece.len);
+    if (offsets_.empty()) {
+      first_ = piece.addr;
+      length_ = length;
+    }
+    if (lengths_.empty() && length != length_) lengths_.assign(offsets_.size(), length_);
+    if (length != length_ || !lengths_.empty()) lengths_.push_back(length);
+    offsets_.push_back(static_cast<std::int64_t>(piece.addr - first_));
+  }
+  [[nodiscard]] Result<Layout> layout() const {
+    if (lengths_.empty()) return layout_of_pieces(length_, offsets_);
+    return Layout::hindexed(lengths_, offsets_, LACUNA_TRY(Layout::bytes(1)));
+  }
+
+ private:
+  std::uint64_t first_ = 0;
+  std::vector<std::int64_t> offsets_;
+  std::int64_t length_ = 0;            // of all,
+  std::vector<std::int64_t> lengths_;  // unless these say otherwise
+};
+
+struct Columns {
+  const RemoteMemory* memory = nullptr;
+  const LocalMemory* own = nullptr;  // null: there are several
+  Column ours, theirs;
+
+  void reserve(std::size_t pieces) {
+    ours.reserve(pieces);
+    theirs.reserve(pieces);
+  }
+};
+
+Result<void> check_within(const nixlMetaDesc& piece, std::size_t index, std::string_view side, std::uint64_t base, std::int64_t bytes) {
+  const auto most = static_cast<std::uint64_t>(bytes);
+  if (piece.addr >= base && piece.len <= most && piece.addr - base <= most - piece.len) return {};
+  return base::fail(base::Code::invalid_argument,
+                    fmt::format("{} descriptor {}: {} bytes at {:#x} are not within the {} bytes at {:#x} that are registered", side, index,
+                                piece.len, piece.addr, bytes, base));
+}
+
+// Remembers the last one: neighbours in a list are mostly of one registration.
+template <class Memory>
+class Known {
+ public:
+  Result<const Memory*> of(const nixlMetaDesc& piece, std::size_t index, std::string_view side) {
+    if (piece.metadataP == last_ && memory_ != nullptr) return memory_;
+    memory_ = dynamic_cast<const Memory*>(piece.metadataP);
+    last_ = piece.metadataP;
+    if (memory_ == nullptr)
+      return base::fail(base::Code::invalid_argument, fmt::format("{} descriptor {} is not of memory registered with LACUNA", side, index));
+    return memory_;
+  }
+
+ private:
+  const nixlBackendMD* last_ = nullptr;
+  const Memory* memory_ = nullptr;
+};
+
+Result<std::vector<Columns>> columns_of(Pieces local, Pieces remote) {
+  std::vector<Columns> all;
+  std::unordered_map<const RemoteMemory*, std::size_t> places;
+  Known<LocalMemory> ours;
+  Known<RemoteMemory> theirs;
+  const RemoteMemory* last = nullptr;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < local.size(); ++i) {
+    const LocalMemory& here = *LACUNA_TRY(ours.of(local[i], i, "local"));
+    const RemoteMemory& there = *LACUNA_TRY(theirs.of(remote[i], i, "remote"));
+    LACUNA_TRY(check_within(local[i], i, "local", reinterpret_cast<std::uint64_t>(here.base), here.bytes));
+    LACUNA_TRY(check_within(remote[i], i, "remote", there.base, there.bytes));
+    if (local[i].len != remote[i].len)
+      return base::fail(base::Code::invalid_argument,
+                        fmt::format("descriptor {}: {} bytes here, {} bytes there", i, local[i].len, remote[i].len));
+    if (local[i].len == 0) continue;
+    if (&there != last) {
+      last = &there;
+      at = places.try_emplace(last, all.size()).first->second;
+      if (at == all.size()) {
+        all.push_back({.memory = last, .own = &here, .ours = {}, .theirs = {}});
+        if (at == 0) all[at].reserve(local.size());  // mostly there is one registration
+      }
+    }
+    if (all[at].own != &here) all[at].own = nullptr;
+    all[at].ours.add(local[i]);
+    all[at].theirs.add(remote[i]);
+  }
+  return all;
+}
+
+}  // namespace
+
+Result<std::vector<Part>> parts_of(const nixl_meta_dlist_t& local, const nixl_meta_dlist_t& remote) {
+  if (local.descs.size() != remote.descs.size())
+    return base::fail(base::Code::invalid_argument, fmt::format("{} descriptors here, {} there", local.descs.size(), remote.descs.size()));
+  std::vector<Part> parts;
+  for (const Columns& columns : LACUNA_TRY(columns_of(local.descs, remote.descs)))
+    parts.push_back({.local = reinterpret_cast<std::byte*>(columns.ours.first()),
+                     .ours = LACUNA_TRY(columns.ours.layout()),
+                     .memory = columns.memory,
+                     .offset = static_cast<std::int64_t>(columns.theirs.first() - columns.memory->base),
+                     .theirs = LACUNA_TRY(columns.theirs.layout()),
+                     .own = columns.own});
+  return parts;
+}
+
+Result<void> check_destinations(const std::vector<Part>& parts, bool puts) {
+  for (const Part& part : parts)
+    if (LACUNA_TRY((puts ? part.theirs : part.ours).overlaps()))
+      return base::fail(base::Code::invalid_argument, "the descriptors of the destination name some bytes twice");
+  return {};
+}
+
+Result<std::pair<Part, Part>> halves_of(const Part& part) {
+  const std::int64_t bytes = part.ours.size(), half = bytes / 2;
+  if (half == 0) return base::fail(base::Code::limit, "a part of one byte cannot be cut");
+  const auto cut = [&](std::int64_t from, std::int64_t length) -> Result<Part> {
+    Part made = part;
+    made.ours = LACUNA_TRY(part.ours.slice(from, length));
+    made.theirs = LACUNA_TRY(part.theirs.slice(from, length));
+    return made;
+  };
+  Part first = LACUNA_TRY(cut(0, half));
+  return std::pair{std::move(first), LACUNA_TRY(cut(half, bytes - half))};
+}
+
+}  // namespace lacuna::nixl
