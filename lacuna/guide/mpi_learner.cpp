@@ -16,12 +16,12 @@ std::optional<MpiLearned> MpiLearner::end_round(MpiPrices& prices, std::int64_t 
   if (!decided) return std::nullopt;
   const Subject& subject = contests_.subject(decided->at);
   MpiLearned found{.version = version_,
-                         .use = subject.use,
-                         .piece = subject.piece,
-                         .first = decided->best,
-                         .second = decided->other,
-                         .log_ratio = decided->log_ratio,
-                         .samples = decided->samples};
+                   .use = subject.use,
+                   .piece = subject.piece,
+                   .first = decided->best,
+                   .second = decided->other,
+                   .log_ratio = decided->log_ratio,
+                   .samples = decided->samples};
   std::erase_if(learned_, [&](const MpiLearned& old) { return old.same(found); });
   learned_.push_back(found);
   if (options_.learning != Learning::on) return std::nullopt;

@@ -196,6 +196,7 @@ Result<Item> with_blocks(const Item& form, const Item& block) {
   const Node& node = *form.node;
   if (node.kind == NodeKind::sequence) {
     std::vector<Item> members;
+    members.reserve(static_cast<std::size_t>(node.entries()));
     for (std::int64_t i = 0; i < node.entries(); ++i)
       members.push_back(LACUNA_TRY(with_blocks({form.at + node.offset(i), node.child(i)->size, node.child(i)}, block)));
     return in_place(form.at, make_sequence(members));

@@ -160,7 +160,7 @@ class Exchange {
   bool own_copied_ = false;
   bool has_rest_ = false;
   bool offers_each_ = false;  // whatever this rank gains by that
-  TrialOrder order_;               // of the first rank
+  TrialOrder order_;          // of the first rank
   int error_ = kSuccess;
   std::int64_t began_ = 0;
   std::pmr::monotonic_buffer_resource memory_;

@@ -90,8 +90,8 @@ class Circle {
  private:
   friend class Inquiries;
   struct alignas(64) Entry {
-    std::uint64_t key = 0;
     std::array<Answer, 2> answers;
+    std::uint64_t key = 0;
     Wishes wishes{};
   };
   static constexpr std::size_t kCircles = 64;  // of a rank; after as many it is deaf
