@@ -7,6 +7,7 @@
 // A trial is two calls that go one way, of which the second is timed (contests.hpp): the order is given in the first,
 // in which each rank hears of each, and holds for that and the next one. Then all ranks ask one another again, so that
 // the next order is heard. What is learned goes the same way: each rank takes it as learned of its own blocks.
+#include <algorithm>
 #include <cmath>
 
 #include "lacuna/mpi/messages/exchange.hpp"
@@ -41,14 +42,14 @@ void Exchange::obey(Asking& asking) try {
     asking.hope = Asking::kHopes;  // the next trial is not to wait long
   }
   constexpr float kMost = 3;  // 20 times as long
-  const bool sound = order_.first < guide::kMpiWays && order_.second < guide::kMpiWays && std::abs(order_.log_ratio) <= kMost;
+  const bool sound = order_.first < guide::kMpiWays && order_.second < guide::kMpiWays && std::isfinite(order_.log_ratio);
   if (order_.log_ratio == 0 || !sound || pattern_.rank() == 0 || Mutex::multiple()) return;
   for (const std::vector<Block>* side : {&out, &in}) {
     for (const Block& block : *side) {
       if (!block.moves || !has_gaps(block)) continue;
       const auto lock = job_.enter();
       return job_.ways.learn(use_, block.type->piece(block.count), static_cast<MpiWay>(order_.first), static_cast<MpiWay>(order_.second),
-                             double{order_.log_ratio}, job_.types);
+                             double{std::clamp(order_.log_ratio, -kMost, kMost)}, job_.types);
     }
   }
 } catch (const std::bad_alloc&) {

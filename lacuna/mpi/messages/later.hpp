@@ -48,7 +48,7 @@ bool list_for_board(Job& job, const CollectiveCall<Number, At>& call, Exchange& 
   if (!list_as_bytes(job, call, now, bytes, out, in->bytes)) return false;
   in->in = call.in;
   in->loan = Loan(job.types, call.in.type);
-  in->comm = call.comm;
+  in->comm = host().world;  // the call's may be freed before
   operation.store = [out = std::make_shared<AsBytes<Number, At>>(std::move(out)), in] { return in->bytes.store(in->in, in->comm); };
   return true;
 }
@@ -71,7 +71,9 @@ template <class Number, class At>
 bool later(Job& job, const CollectiveCall<Number, At>& call, Request* request, int& result) {
   result = kSuccess;
   std::int64_t bytes = -1;
-  if (of_neighbors(call.kind) || !detail::has_common_bytes(call) || !detail::may_be_asked(job, call, bytes)) return false;
+  // A rank that does not understand its types has the host pack blocks of one length alone.
+  const bool even = !call.out.each && !call.in.each;
+  if (of_neighbors(call.kind) || !even || !detail::has_common_bytes(call) || !detail::may_be_asked(job, call, bytes)) return false;
   CommOf* const of = detail::find_ordered(job, call.comm);
   if (of == nullptr) return false;
   const std::size_t kind = detail::kind_of(call.use, bytes);

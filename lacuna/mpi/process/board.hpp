@@ -19,6 +19,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <utility>
@@ -133,6 +134,12 @@ class Board {
   [[nodiscard]] bool has_note(std::size_t rank, std::size_t block) const { return block < all_[rank].notes - all_.size(); }
   /// A persistent collective's that not all ranks have: none reads it, and this rank reads none.
   void withdraw();
+  /// Of an order: `said` gets the bit `gone` once this rank reads no more here; `all_gone`: whether all ranks say so.
+  void stands_for(std::atomic<std::uint32_t>& said, std::uint32_t gone, std::function<bool()> all_gone) {
+    said_ = &said;
+    gone_ = gone;
+    all_gone_ = std::move(all_gone);
+  }
   [[nodiscard]] std::size_t rank() const { return rank_; }
   [[nodiscard]] std::size_t size() const { return all_.size(); }
   /// What that rank says to this one; null: nothing yet.
@@ -190,6 +197,9 @@ class Board {
     static_assert((kQueue - 1) * kLine < std::tuple_size_v<Wishes>);
     return wishes(rank)[call % kQueue * kLine];
   }
+  std::atomic<std::uint32_t>* said_ = nullptr;  // null: ranks say it on one another's boards
+  std::uint32_t gone_ = 0;
+  std::function<bool()> all_gone_;
   bool stands_ = false;  // it is a persistent collective's, or a queue
   std::uint32_t halves_ = 2;
   bool withdrawn_ = false;

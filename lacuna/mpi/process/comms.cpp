@@ -103,7 +103,10 @@ int Comms::deleted(Comm comm, int, void*, void* comms) {
   auto& self = *static_cast<Comms*>(comms);
   const std::scoped_lock lock(self.mutex_);
   if (self.recent_.comm == comm) self.recent_ = {};
+  if (const auto found = self.known_.find(comm); found != self.known_.end() && found->second->order != nullptr)
+    found->second->order->leave();
   self.known_.erase(comm);
+  self.births_.erase(comm);
   for (Refused& one : self.refused_)
     if (one.comm == comm) one = {};
   return kSuccess;

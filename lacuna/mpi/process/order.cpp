@@ -33,6 +33,11 @@ std::unique_ptr<Order> Order::find(std::uint64_t key, std::vector<OrderTable*> t
   return made->leader_ != nullptr && made->own_ != nullptr ? std::move(made) : nullptr;
 }
 
+// A board says so itself: calls may still be under way on it.
+void Order::leave() {
+  if (board_ == nullptr) own_->made.fetch_or(OrderEntry::kGone, std::memory_order_release);
+}
+
 OrderEntry* Order::entry_of(std::size_t rank) {
   OrderEntry*& known = entries_[rank];
   if (known == nullptr) known = look_for(*tables_[rank], key_);
@@ -64,25 +69,32 @@ void Order::prepare(Boards& boards, std::span<const RankPlace> ranks) try {
     auto made = std::make_shared<BoardUse>(boards.make_queue(std::move(locals), rank_));
     if (made->get() == nullptr) return;
     board_ = std::move(made);
+    board_->get()->stands_for(own_->made, OrderEntry::kGone, [tables = tables_, key = key_] {
+      return std::ranges::all_of(tables, [&](OrderTable* table) {
+        const OrderEntry* const entry = look_for(*table, key);
+        return entry != nullptr && (entry->made.load(std::memory_order_acquire) & OrderEntry::kGone) != 0;
+      });
+    });
     own_->place = board_->get()->place();
-    own_->made.store(OrderEntry::kMade, std::memory_order_release);
+    own_->made.fetch_or(OrderEntry::kMade, std::memory_order_release);
   }
-  if (own_->made.load(std::memory_order_relaxed) == OrderEntry::kReaches) return;
+  if (own_->reaches()) return;
   std::vector<Board::Place> places;
   for (std::size_t rank = 0; rank < tables_.size(); ++rank) {
     const OrderEntry* const entry = entry_of(rank);
-    if (entry == nullptr || entry->made.load(std::memory_order_acquire) < OrderEntry::kMade) return;
+    if (entry == nullptr || !entry->has_made()) return;
     places.push_back(entry->place);
   }
-  if (boards.reach(*board_->get(), places)) own_->made.store(OrderEntry::kReaches, std::memory_order_release);
+  if (boards.reach(*board_->get(), places)) own_->made.fetch_or(OrderEntry::kReaches, std::memory_order_release);
 } catch (const std::bad_alloc&) {
   return;  // at another call
 }
 
 bool Order::is_ready() {
+  if (board_ == nullptr) return false;
   for (std::size_t rank = 0; !ready_ && rank < tables_.size(); ++rank) {
     const OrderEntry* const entry = entry_of(rank);
-    if (entry == nullptr || entry->made.load(std::memory_order_acquire) != OrderEntry::kReaches) return false;
+    if (entry == nullptr || !entry->reaches()) return false;
   }
   return ready_ = true;
 }

@@ -36,12 +36,15 @@ enum class Decision : std::uint8_t {
 
 /// What a rank has of a communicator's order; all ranks of a node have a table of these.
 struct alignas(64) OrderEntry {
-  static constexpr std::uint32_t kMade = 1, kReaches = 2;
+  static constexpr std::uint32_t kMade = 1, kReaches = 2, kGone = 4;
+  [[nodiscard]] bool has_made() const { return (made.load(std::memory_order_acquire) & (kMade | kReaches)) != 0; }
+  [[nodiscard]] bool reaches() const { return (made.load(std::memory_order_acquire) & kReaches) != 0; }
   static constexpr std::size_t kCalls = 64;
   std::atomic<std::uint64_t> key = 0;         ///< 0: nobody's yet; the owner or any rank of the communicator takes it
   std::atomic<std::uint64_t> generation = 0;  ///< of its rank 0: the last that was begun, twice; odd: closed from there
   std::atomic<std::uint64_t> begun = 0;       ///< of its own: the generation in which this rank is
-  std::atomic<std::uint32_t> made = 0;        ///< kMade: a board; kReaches: and the others' are reached
+  /// kMade: a board; kReaches: and the others' are reached; kGone: the rank reads no board of this communicator more
+  std::atomic<std::uint32_t> made = 0;
   Board::Place place;
   alignas(64) std::array<std::atomic<std::uint64_t>, kCalls> words{};  ///< of its rank 0: which call, and its decision
 };
@@ -56,6 +59,8 @@ class Order {
   /// `tables`: of each rank. Null: a table has no room. Throws std::bad_alloc.
   static std::unique_ptr<Order> find(std::uint64_t key, std::vector<OrderTable*> tables, std::size_t rank);
 
+  /// Its communicator is freed: this rank begins no more calls, and ends those that it has begun.
+  void leave();
   /// Begins the next call: how it goes. `mine` says how if this rank is the first to begin it.
   template <class Mine>
   Decision decide(const Mine& mine) {

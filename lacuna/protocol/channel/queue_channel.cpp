@@ -73,8 +73,10 @@ class QueueChannel final : public Channel {
         Head nothing;
         commit(nothing);
       }
-      arrival.failed = arrived_.empty() && (failed_ || broken_);
-      if (arrived_.empty()) return false;
+      if (arrived_.empty()) {
+        arrival.failed = std::exchange(failed_, false) || broken_;
+        return false;
+      }
       const Came& came = arrived_.front();
       const std::byte* slot = memory_.buffer.data() + static_cast<std::size_t>(came.receive) * kSlot;
       if (came.bytes < sizeof(Head)) return base::fail(base::Code::malformed, "a message that is too short for a head");

@@ -97,7 +97,7 @@ Result<void> Communicator::Parts::connect(Peer& peer) {
 // What both ends have to know of one another, and whether they speak the same language.
 Result<void> Communicator::Parts::agree(Peer& peer) const {
   struct Terms {
-    std::uint64_t magic = 0x3530'6c6f'636f'7470;  // changes with channel/head.hpp and RingDescriptor
+    std::uint64_t magic = 0x3630'6c6f'636f'7470;  // changes with channel/head.hpp and RingDescriptor
     std::int64_t room = 0;
   };
   const Terms mine{.room = local.options.unexpected_bytes};

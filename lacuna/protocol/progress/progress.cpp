@@ -49,6 +49,7 @@ bool Progress::advance_by_hub() {
     Peer& peer = *local_.queued.front();
     local_.queued.pop_front();
     peer.queued = false;
+    if (peer.lost && peer.channel->fault() != nullptr) peer.outbox.clear();
     moved = sends_.flush(peer) || moved;
     if (!peer.outbox.empty()) local_.queue(peer);
   }

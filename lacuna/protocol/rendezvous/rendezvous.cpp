@@ -12,7 +12,7 @@ Result<void> RendezvousLine::connect(const nic::Limits& limits, const Connect& m
     const std::size_t endpoints =
         path.mover == nic::Mover::device ? kPartsAtOnce : 1;  // a CPU that moves bytes registers nothing meanwhile
     for (std::size_t i = 0; i < endpoints; ++i)
-      lanes_.push_back({LACUNA_TRY(make(path.path, static_cast<int>(lanes_.size()), options)), {}});
+      lanes_.push_back({{}, LACUNA_TRY(make(path.path, static_cast<int>(lanes_.size()), options))});
   }
   return {};
 }

@@ -86,8 +86,8 @@ inline constexpr std::size_t kPartsAtOnce = 2;
 class RendezvousLine {
   /// One endpoint of a path, and the memory for what is copied over it.
   struct Lane {
+    nic::RegisteredBuffer staging;  // before the endpoint, whose keys may stand for it
     std::unique_ptr<method::Endpoint> endpoint;
-    nic::RegisteredBuffer staging;
   };
   std::vector<Lane> lanes_;  // before `transfers`: operations end before their endpoint does
 

@@ -77,17 +77,16 @@ void Completion::give_up(Request& request) {
 
 void Completion::lose(Peer& peer, base::Error error) {
   if (peer.lost) return;
-  peer.lost = error;
-  if (!local_.lost) local_.lost = error;
-  for (QueuedHead& waiting : peer.outbox) {
-    if (waiting.eager != nullptr) fail(*waiting.eager, error);
-  }
-  peer.outbox.clear();
+  auto waiting = std::exchange(peer.outbox, {});
   if (error.code != base::Code::peer_lost && peer.channel != nullptr && peer.channel->carries()) {
-    Head head;  // the peer may wait for this end
+    Head head;  // the peer may wait for this end. Before it sees that the lines end
     head.kind = HeadKind::lost;
-    peer.outbox.push_back({.head = head, .payload = {}});
-    local_.queue(peer);
+    local_.say(peer, head);
+  }
+  peer.lost = error;
+  if (!local_.lost && !(peer.left && error.code == base::Code::peer_lost)) local_.lost = error;
+  for (QueuedHead& one : waiting) {
+    if (one.eager != nullptr) fail(*one.eager, error);
   }
   const auto end_all = [&](auto& list) {
     for (Request* request : list) fail(*request, error);

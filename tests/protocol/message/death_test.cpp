@@ -164,7 +164,6 @@ TEST(DeadPeer, IsKnownSoon) {
   EXPECT_EQ(known.error().code, base::Code::peer_lost);
 }
 
-// What an offer's sender left behind is there when it is not.
 // A rank that gives a message up goes on living, and has nothing more to do with its peer, which waits for another one.
 TEST(DeadPeer, OrOneThatGaveUpIsKnown) {
   EXPECT_EQ(in_ranks({.processes = true},
@@ -186,6 +185,7 @@ TEST(DeadPeer, OrOneThatGaveUpIsKnown) {
             "");
 }
 
+// What an offer's sender left behind is there when it is not.
 TEST(DeadPeer, LeavesWhatItOffered) {
   std::vector<protocol::Group> made = support::value(groups(2));
   const Layout bytes = support::value(Layout::bytes(5'000'000));
