@@ -57,16 +57,18 @@ class Agreement:
 
     def pieces(self, cache: Cache, table: Any, tokens: int, first: int = 0) -> list[Piece]:
         """A request's in one of the two caches: tokens `first` to `first + tokens` of it, whose block i is block
-        table[i] of the cache. The table is an array of integers, whose memory is read, or a sequence."""
+        table[i] of the cache. The table is an array of integers, whose memory is read, or a sequence. Raises
+        ValueError: tokens beyond the table, a block beyond the cache."""
         _check(cache, table, tokens, first)
         made: dict[int, Layout] = {}
         found = []
         for layer, plane in self._units():
-            if plane not in made and (not made or len(set(cache.form.head_bytes)) > 1):
-                made[plane] = self._layout(cache, table, tokens, first, plane)
+            like = 0 if cache.planes_alike else plane
+            if like not in made:
+                made[like] = self._layout(cache, table, tokens, first, plane)
             array, offset = cache.array(layer, plane)
             head = (self.heads.start - cache.form.heads[0]) * cache.stride("head", plane)
-            found.append(Piece(array, made.get(plane, made[min(made)]), offset + head))
+            found.append(Piece(array, made[like], offset + head))
         return found
 
     def _units(self) -> Iterator[tuple[int, int]]:
@@ -83,7 +85,9 @@ class Agreement:
         parts: list[Layout] = []
 
         def place(token: int, layout: Layout) -> None:
-            at = int(table[token // size]) * stride + token % size * step
+            number = int(table[token // size])
+            _check_blocks(cache, number, number)
+            at = number * stride + token % size * step
             parts.append(Layout.hindexed([1], [at], layout))
 
         for begin, stop, whole in _cut(first, first + tokens, unit):
@@ -96,6 +100,10 @@ class Agreement:
                 if of_blocks:
                     pages = table[low // size : high // size]
                     parts.append(Layout.indexed_block(1, pages, Layout.resized(several, 0, stride)))
+                    if stride == 0:  # one block
+                        _check_blocks(cache, int(min(pages)), int(max(pages)))
+                    else:
+                        _check_blocks(cache, *_bounds(parts[-1], several, stride))
                 else:
                     place(low, several)
         made = parts[0] if len(parts) == 1 else Layout.struct([1] * len(parts), [0] * len(parts), parts)
@@ -128,6 +136,20 @@ def _common(what: str, sender: tuple[int, int], receiver: tuple[int, int], wante
     if low >= high:
         raise ValueError(f"no {what} in common: the sender has {sender}, the receiver {receiver}, wanted are {wanted}")
     return range(low, high)
+
+
+def _bounds(paged: Layout, block: Layout, stride: int) -> tuple[int, int]:
+    """The least and the largest number of a block in a layout of blocks, which knows its own bounds."""
+    ends = (
+        (paged.true_lower_bound - block.true_lower_bound) // stride,
+        (paged.true_lower_bound + paged.true_extent - block.true_lower_bound - block.true_extent) // stride,
+    )
+    return min(ends), max(ends)
+
+
+def _check_blocks(cache: Cache, least: int, most: int) -> None:
+    if least < 0 or most >= cache.blocks:
+        raise ValueError(f"block {least if least < 0 else most} of a cache of {cache.blocks} blocks")
 
 
 def _check(cache: Cache, table: Any, tokens: int, first: int) -> None:

@@ -69,8 +69,8 @@ class Cache:
         has no `kv` and there is one. `block_size` in tokens, for formats with slots. `first_layer` and `first_head`:
         the numbers in the model of the first ones that are here.
 
-        Raises ValueError: a format that is none, arrays of other shapes or strides than the first one's, a `dim` that
-        has gaps, a `kv` of another length than 2, slots that are no whole number of blocks."""
+        Raises ValueError: a format that is none, arrays of K, or of V, of different shapes or strides, a `dim` that has
+        gaps, a `kv` of another length than 2, slots that are no whole number of blocks."""
         self.names = dimensions(format_name)
         by_layer = "layer" not in self.names
         keys = _listed(arrays, by_layer)
@@ -107,6 +107,11 @@ class Cache:
         """How many there are."""
         sizes = self._planes[0].sizes
         return sizes["slot"] // self.block_size if "slot" in sizes else sizes["block"]
+
+    @property
+    def planes_alike(self) -> bool:
+        """Whether a layout of K is one of V."""
+        return all(plane.like(self._planes[0]) for plane in self._planes)
 
     def stride(self, name: str, plane: int = 0) -> int:
         """Bytes from one of a dimension to the next: "layer", "kv", "block", "token", "head"."""
@@ -145,6 +150,9 @@ class _Plane:
         if "slot" in self._strides and name in ("block", "token"):
             return self._strides["slot"] * (block_size if name == "block" else 1)
         return self._strides.get(name, 0)
+
+    def like(self, other: _Plane) -> bool:
+        return (self._strides, self.head_bytes) == (other._strides, other.head_bytes)
 
     def order(self, block_size: int) -> tuple[str, ...]:
         """The dimensions by their strides. One of length 1 is where it costs nothing: the innermost."""

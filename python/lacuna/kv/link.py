@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lacuna import arrays
-from lacuna.kv.agreement import Agreement, Piece
+from lacuna.kv.agreement import Agreement
 from lacuna.kv.cache import Cache, Form
 from lacuna.messages import Communicator, Request, wait_all
 
 _FORM_TAG = 0
 """Of the messages by which two ends tell one another their forms. Those of request r have r + 1."""
 _MOST_FORM = 4096
-"""Bytes of a form as text; one has some 200."""
+"""Bytes of a form as text, which is filled up to them; one has some 200."""
+_MOST_REQUEST = 2**31 - 2
+"""Their tags are numbers of 31 bits."""
 
 
 class Link:
@@ -38,7 +40,7 @@ class Link:
         heads: Sequence[int] | None = None,
     ) -> None:
         """Both ends make it. `layers` and `heads`: what is moved by this link, alike at both ends; all that both
-        have if left out. Raises ValueError if there is nothing, as ConnectionError if the peer is lost."""
+        have if left out. Raises ValueError if that is nothing, and ConnectionError if the peer is lost."""
         self._ranks, self._peer, self.cache = ranks, peer, cache
         told = cache.form.to_json().ljust(_MOST_FORM)
         heard = bytearray(_MOST_FORM)
@@ -49,6 +51,7 @@ class Link:
         self.receives = Agreement(theirs, cache.form, layers=layers, heads=heads)
         """How they are received."""
         self._under_way: dict[int, list[Request]] = {}
+        self._failed: list[Request] = []  # begun, of requests that could not be: their memory is in use
 
     def send(self, request: int, table: Any, tokens: int, first: int = 0) -> None:
         """Begins to send tokens `first` to `first + tokens` of a request, whose block i is block table[i] of the cache.
@@ -56,15 +59,11 @@ class Link:
         The table is an array of integers, which is read during the call, or a sequence. The blocks must not change
         until the request is done. Raises ValueError: a request that is under way, tokens beyond the table, blocks
         beyond the cache."""
-        for array, layout, offset in self._begun(request, self.sends, table, tokens, first):
-            sent = self._ranks.isend(array, self._peer, request + 1, layout=layout, offset=offset)
-            self._under_way[request].append(sent)
+        self._begin(self._ranks.isend, request, self.sends, table, tokens, first)
 
     def receive(self, request: int, table: Any, tokens: int, first: int = 0) -> None:
         """Begins to receive them into the blocks of the own table; as `send`. The blocks must not be read before."""
-        for array, layout, offset in self._begun(request, self.receives, table, tokens, first):
-            got = self._ranks.irecv(array, self._peer, request + 1, layout=layout, offset=offset)
-            self._under_way[request].append(got)
+        self._begin(self._ranks.irecv, request, self.receives, table, tokens, first)
 
     def done(self, request: int) -> bool:
         """Moves messages on; whether all of a request has moved. What went wrong, `wait` says. Raises KeyError for a
@@ -75,23 +74,32 @@ class Link:
         """Moves messages on until a request is done. Raises KeyError as `done`, else as `Request.wait`."""
         wait_all(self._under_way.pop(request))
 
-    def completed(self) -> Iterator[int]:
+    def completed(self) -> list[int]:
         """The requests that are done since it was asked last, in the order in which they were begun. Raises as
         `wait`."""
-        for request in [r for r in self._under_way if self.done(r)]:
+        found = [request for request in self._under_way if self.done(request)]
+        for request in found:
             self.wait(request)
-            yield request
+        return found
 
     def under_way(self) -> list[int]:
         """The requests that are not known to be done."""
         return list(self._under_way)
 
-    def _begun(self, request: int, agreed: Agreement, table: Any, tokens: int, first: int) -> list[Piece]:
-        if request < 0 or request in self._under_way:
-            raise ValueError(f"request {request} is under way already, or no number from 0 on")
+    def _begin(
+        self, begin: Callable[..., Request], request: int, agreed: Agreement, table: Any, tokens: int, first: int
+    ) -> None:
+        if not 0 <= request <= _MOST_REQUEST or request in self._under_way:
+            raise ValueError(f"request {request} is under way already, or no number from 0 to {_MOST_REQUEST}")
         pieces = agreed.pieces(self.cache, table, tokens, first)
-        self._under_way[request] = []
-        return pieces
+        begun: list[Request] = []
+        try:
+            for array, layout, offset in pieces:
+                begun.append(begin(array, self._peer, request + 1, layout=layout, offset=offset))
+        except BaseException:
+            self._failed += begun
+            raise
+        self._under_way[request] = begun
 
 
 def copy(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -119,7 +120,7 @@ def test_routes_of_unequal_parallelism() -> None:
         (lambda: Cache([np.zeros((2, 6, 4, 2, 8))], "vllm:flash_attn", values=[]), "0 arrays"),
         (lambda: _pieces(table=[0, 1], tokens=9), "tokens 0 to 9 in a table of 2 blocks of 4 tokens"),
         (lambda: _pieces(table=[0, 1], tokens=0), "at least one is needed"),
-        (lambda: _copy(table=[0, 6]), "the layout covers bytes"),
+        (lambda: _copy(table=[0, 6]), "block 6 of a cache of 6 blocks"),
         (lambda: kv.Form.from_json(b'{"order": ["block"]}'), "missing required field"),
         (lambda: kv.Form(("block",), 1, (0, 1), (0, 1), (8,), ()), "no form of a cache"),
     ],
@@ -140,3 +141,28 @@ def _pieces(table: list[int], tokens: int) -> object:
 
 def _copy(table: list[int]) -> None:
     kv.copy(_small(), table, _small(), [0, 1], 8)
+
+
+def test_k_and_v_of_other_strides() -> None:
+    keys = np.arange(2 * 6 * 4 * 3 * 8, dtype=np.int16).reshape(2, 6, 4, 3, 8)
+    values = np.zeros((2, 6, 8, 3, 8), np.int16)[:, :, ::2]
+    values[:] = -keys
+    source = Cache(list(keys), "block token head dim", values=list(values))
+    into = np.zeros((2, 2, 6, 4, 3, 8), np.int16)
+    target = Cache(list(into[0]), "block token head dim", values=list(into[1]))
+    kv.copy(target, [5, 0, 2], source, [1, 4, 3], 12)
+    for own, theirs in ((5, 1), (0, 4), (2, 3)):
+        assert np.array_equal(into[0, :, own], keys[:, theirs])
+        assert np.array_equal(into[1, :, own], -keys[:, theirs])
+
+
+@pytest.mark.parametrize("table", [[0, 4], [-1, 2], np.array([1, 2, 4], np.int32), np.array([1, -1, 3])])
+@pytest.mark.parametrize("layers", [None, (1, 2)])
+def test_blocks_beyond_the_cache_touch_nothing(table: Any, layers: tuple[int, int] | None) -> None:
+    slots = np.ones((2, 3, 16, 2, 8), np.int8)
+    whole = Cache(slots, "sglang:layer_first", block_size=4)
+    other = Cache(np.zeros_like(slots), "sglang:layer_first", block_size=4)
+    for target, source, tables in ((whole, other, (table, [0, 1, 2])), (other, whole, ([0, 1, 2], table))):
+        with pytest.raises(ValueError, match="of a cache of 4 blocks"):
+            kv.copy(target, tables[0], source, tables[1], 4 * len(table), layers=layers)
+    assert slots.all()

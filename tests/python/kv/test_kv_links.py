@@ -95,11 +95,28 @@ def test_requests_that_cannot_be() -> None:
             begin(3, [1, 2], 8)
         with pytest.raises(ValueError, match="tokens 0 to 9"):
             begin(4, [1, 2], 9)
-        with pytest.raises(ValueError, match="no number from 0 on"):
+        with pytest.raises(ValueError, match="no number from 0"):
             begin(-1, [1, 2], 8)
         link.wait(3)
         with pytest.raises(KeyError):
             link.wait(3)
         assert link.under_way() == []
+
+    run_ranks(program, 2)
+
+
+def test_a_request_that_cannot_be_is_not_under_way() -> None:
+    def program(ranks: lacuna.Communicator) -> None:
+        cache = kv.Cache([np.zeros((2, 4, 4, 2, 8), np.int8)], "vllm:flash_attn")
+        link = kv.Link(ranks, 1 - ranks.rank, cache)
+        begin = link.send if ranks.rank == 0 else link.receive
+        with pytest.raises(ValueError, match="of a cache of 4 blocks"):
+            begin(5, [1, 9], 8)
+        with pytest.raises(ValueError, match="no number from 0"):
+            begin(2**31, [1], 4)
+        assert link.under_way() == []
+        assert link.completed() == []
+        begin(5, [1, 3], 8)
+        link.wait(5)
 
     run_ranks(program, 2)
