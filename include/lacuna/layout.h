@@ -102,7 +102,8 @@ int64_t lacuna_layout_extent(const lacuna_layout* layout);
 int64_t lacuna_layout_true_lower_bound(const lacuna_layout* layout);
 /* Bytes from the first byte of the data to behind the last one. */
 int64_t lacuna_layout_true_extent(const lacuna_layout* layout);
-/* 1 if both name the same bytes in the same order, however they were written */
+/* 1 if both name the same bytes in the same order, however they were written. But for long lists of nested blocks (64
+ * or more, of more than 1024 runs), of which those that were written by one call alone are found to be alike. */
 int lacuna_layout_same_runs(const lacuna_layout* a, const lacuna_layout* b);
 /* *overlaps: 1 if some byte occurs twice, so that nothing can be received into the layout. Errors: LIMIT (it would
  * take too long to say). */

@@ -95,8 +95,9 @@ Result<Layout> Layout::slice(std::int64_t position, std::int64_t length) const {
   std::vector<Item> items;
   LACUNA_TRY(cut(state_->root, state_->at, position, position + length, items));
   Item item = LACUNA_TRY(join(std::move(items), kFew));
-  if (item.node && item.node->runs <= kFew) item = spelled_out(item);
-  return Access::make(&item, item.low(), item.high(), false);
+  const bool few = !item.node || item.node->runs <= kFew;
+  if (item.node && few) item = spelled_out(item);
+  return Access::make(&item, item.low(), item.high(), false, state_->kept && !few);
 }
 
 }  // namespace lacuna::layout

@@ -162,5 +162,21 @@ TEST(Lists, BeyondWhatFitsSayWhatIsWrong) {
   EXPECT_EQ(value(Layout::indexed_block(1, List{}, block)).size(), 0);
 }
 
+// What is cut of a long list of nested blocks has one wire form, whichever it was made by: a peer finds it by its digest.
+TEST(Lists, OfNestedBlocksKeepTheirFormWhenCut) {
+  Random random(5);
+  List pages;
+  for (std::int64_t i = 0; i < 3000; ++i) pages.push_back(i * 2 + random.below(2));
+  const Layout page = value(Layout::resized(value(Layout::hvector(16, 32, 64, value(Layout::bytes(1)))), 0, 1024));
+  const Layout all = value(Layout::indexed_block(1, pages, page));
+  for (const auto& [from, bytes] : {std::pair{std::int64_t{0}, all.size()}, {512, 700 * 512}, {100, 900 * 512 + 7}, {512 * 9, 40}}) {
+    const Layout part = value(all.slice(from, bytes));
+    const Layout told = value(layout::decode(layout::encode(part)));
+    EXPECT_EQ(told.digest(), part.digest()) << bytes << " bytes from " << from;
+    EXPECT_EQ(layout::encode(told), layout::encode(part));
+    EXPECT_EQ(told.size(), bytes);
+  }
+}
+
 }  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna

@@ -137,7 +137,8 @@ class Split:
             number = 0
             for axis in self.names():
                 number = number * sizes[axis] + place[axis]
-            if len(self.sizes) != prod(sizes[axis] for axis in self.names()) or sum(self.sizes) != n:
+            places = prod(sizes[axis] for axis in self.names())
+            if len(self.sizes) != places or sum(self.sizes) != n or min(self.sizes, default=0) < 0:
                 raise ValueError(f"{self} does not cut {n} elements for the mesh's {dict(sizes)}")
             low, size = sum(self.sizes[:number]), self.sizes[number]
         else:
@@ -184,6 +185,8 @@ class Segments:
 
     def __init__(self, *segments: tuple[int, Any]) -> None:
         self.segments = tuple((int(size), entry_of(entry)) for size, entry in segments)
+        if any(size < 0 for size, _ in self.segments):
+            raise ValueError(f"{self} has a segment of fewer than 0 elements")
 
     def names(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for _, entry in self.segments for name in entry.names()))

@@ -102,6 +102,10 @@ def _of_placements(mesh: Mesh, placements: Sequence[Any]) -> PartitionSpec:
         raise ValueError(f"{len(placements)} placements for a mesh of {len(mesh.axes)} axes; each axis has one")
     axes: dict[int, list[str]] = {}
     for axis, placement in zip(mesh.axes, placements, strict=True):
+        if hasattr(placement, "split_factor"):
+            raise TypeError(
+                f"{placement} is cut in an order of its own (FSDP over tensor parallelism); say it as Split"
+            )
         if placement.is_shard():
             if placement.dim < 0:
                 raise ValueError(f"{placement} counts dimensions from the end, which needs the tensor: count from 0")

@@ -126,6 +126,8 @@ def test_a_plan_has_layouts_by_pairs_and_not_by_pieces() -> None:
         (lambda: Cyclic("a", 0), "at least 1"),
         (lambda: _plan(P(None, "a")), "has 2 entries; the tensor has 1 dimensions"),
         (lambda: _plan(P(Split("a", (3, 4)))), "does not cut 8 elements"),
+        (lambda: _plan(P(Split("a", (11, -3)))), "does not cut 8 elements"),
+        (lambda: Segments((9, "a"), (-1, None)), "fewer than 0 elements"),
         (lambda: _plan(P(Segments((7, "a")))), "has 7 elements; the dimension has 8"),
         (lambda: _plan(P("a")).source_shape(5), "rank 5 is not in the mesh"),
         (lambda: _plan(P("a")).move({0: np.zeros(3), 1: np.zeros(4)}, {0: np.zeros(8)}), r"has shape \(3,\)"),
