@@ -102,10 +102,11 @@ bool Connection::advance() {
   return std::erase_if(active_, [this](Transfer* transfer) { return advance(*transfer).has_value(); }) > 0 || moved;
 }
 
-std::size_t Connection::most_bytes(Kind kind) const {
-  if (kind == Kind::ask && role_ == Role::second) return sizeof(Token);
-  if (kind == Kind::answer && role_ == Role::first) return sizeof(Answer);
-  return kind == Kind::notice && role_ == Role::second ? kMostNotice : 0;
+// Nothing: the peer of this role may not say that.
+std::optional<std::size_t> Connection::most_bytes(Kind kind) const {
+  if (role_ == Role::first) return kind == Kind::answer ? std::optional(sizeof(Answer)) : std::nullopt;
+  if (kind == Kind::ask) return sizeof(Token);
+  return kind == Kind::notice ? std::optional(kMostNotice) : std::nullopt;
 }
 
 // One message at a time: the next one is looked at once this one is there.
@@ -116,8 +117,8 @@ bool Connection::listen() {
     if (!found || !*found) return false;
     const auto kind = static_cast<Kind>((*found)->tag);
     const std::int64_t bytes = (*found)->bytes;
-    const std::size_t most = most_bytes(kind);
-    if (std::cmp_greater(bytes, most) || (kind != Kind::notice && std::cmp_not_equal(bytes, most))) {
+    const auto most = most_bytes(kind);
+    if (!most || std::cmp_greater(bytes, *most) || (kind != Kind::notice && std::cmp_not_equal(bytes, *most))) {
       lose({Code::malformed, fmt::format("agent {} sends {} bytes of kind {}", agent_, bytes, (*found)->tag)});
       return false;
     }

@@ -159,7 +159,7 @@ class Connection {
   std::optional<Result<void>> advance(Transfer& transfer);
   bool advance_jobs(Transfer& transfer);
   [[nodiscard]] int other() const { return role_ == Role::first ? 1 : 0; }
-  [[nodiscard]] std::size_t most_bytes(Kind kind) const;
+  [[nodiscard]] std::optional<std::size_t> most_bytes(Kind kind) const;
 
   const std::string agent_;
   const Role role_;

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <list>
 #include <thread>
 
 #include "lacuna/nixl/connection.hpp"
@@ -95,52 +96,107 @@ TEST_P(NixlDeadPeer, IsAnError) {
   EXPECT_EQ(a.engine().disconnect("b"), NIXL_SUCCESS);
 }
 
+// A connection to a peer that is no agent, but a communicator that says what the test likes.
+class Stranger {
+ public:
+  explicit Stranger(Connection::Role role) : rank_(role == Connection::Role::first ? 0 : 1) {
+    EXPECT_TRUE(nic::tcp::Secret::create(""));
+    owned_.reset(registrations_.add(reinterpret_cast<std::uint64_t>(memory_.data()), memory_.size()).value());
+    auto both = groups(2).value();
+    const auto make = [&](int rank) {
+      Connection::Ends ends{.context = nic::open("local").value(), .bootstrap = nullptr, .ranks = nullptr, .direct = nullptr};
+      ends.ranks = Communicator::create(*ends.context, "local", std::move(both[static_cast<std::size_t>(rank)])).value();
+      return ends;
+    };
+    std::thread other([&] { hostile_ = make(1 - rank_); });
+    Connection::Ends ends = make(rank_);
+    other.join();
+    connection_ = std::make_unique<Connection>("stranger", role, std::move(ends), registrations_, inbox_);
+  }
+  ~Stranger() {
+    std::thread end([&] { connection_.reset(); });
+    for (protocol::Request* request : sent_) hostile_.ranks->give_up(request);  // a lost connection takes no more
+    hostile_.ranks.reset();
+    end.join();
+  }
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+
+  /// False: the connection has ended.
+  bool say(int kind, std::vector<std::byte> bytes) {
+    said_.push_back(std::move(bytes));
+    const auto layout = support::value(layout::Layout::bytes(static_cast<std::int64_t>(said_.back().size())));
+    const auto sent = hostile_.ranks->isend(said_.back().data(), layout, rank_, kind);
+    if (sent) sent_.push_back(*sent);
+    return sent.has_value();
+  }
+  void step() {
+    connection_->step();
+    hostile_.ranks->progress();
+  }
+  [[nodiscard]] Connection& connection() { return *connection_; }
+  [[nodiscard]] const std::vector<std::byte>& memory() const { return memory_; }
+
+ private:
+  const int rank_;
+  std::vector<std::byte> memory_ = std::vector<std::byte>(4096, std::byte{7});
+  nixl::Registrations registrations_;
+  nixl::Inbox inbox_;
+  std::unique_ptr<nixl::LocalMemory> owned_;
+  std::list<std::vector<std::byte>> said_;
+  std::vector<protocol::Request*> sent_;
+  Connection::Ends hostile_;
+  std::unique_ptr<Connection> connection_;
+};
+
 // A peer that has the secret, and says anything: the connection ends, or the words mean nothing.
 TEST(NixlPeers, HostileMessagesReachNothing) {
-  std::vector<std::byte> memory(4096, std::byte{7});
   int lost = 0;
   constexpr int kRounds = 60;
   for (std::uint64_t seed = 0; seed < kRounds; ++seed) {
     SCOPED_TRACE(seed);
     support::Random random(seed);
-    nixl::Registrations registrations;
-    ASSERT_TRUE(nic::tcp::Secret::create(""));
-    const auto registered = registrations.add(reinterpret_cast<std::uint64_t>(memory.data()), memory.size());
-    ASSERT_TRUE(registered);
-    const std::unique_ptr<nixl::LocalMemory> owned(*registered);
-    nixl::Inbox inbox;
-    auto both = groups(2);
-    ASSERT_TRUE(both) << both.error().text();
-    auto make = [&](int rank) {
-      Connection::Ends ends{.context = nic::open("local").value(), .bootstrap = nullptr, .ranks = nullptr, .direct = nullptr};
-      ends.ranks = Communicator::create(*ends.context, "local", std::move((*both)[static_cast<std::size_t>(rank)])).value();
-      return ends;
-    };
-    Connection::Ends hostile;
-    std::thread other([&] { hostile = make(0); });
-    Connection::Ends ends = make(1);
-    other.join();
-    Connection connection("stranger", Connection::Role::second, std::move(ends), registrations, inbox);
-    std::vector<std::vector<std::byte>> said;
-    for (int i = 0; i < 20 && !connection.lost(); ++i) {
-      said.emplace_back(static_cast<std::size_t>(random.one_in(2) ? 16 : random.scaled(3000)));
-      for (std::byte& byte : said.back()) byte = static_cast<std::byte>(random.below(256));
+    Stranger stranger(random.one_in(2) ? Connection::Role::first : Connection::Role::second);
+    for (int i = 0; i < 20 && !stranger.connection().lost(); ++i) {
+      std::vector<std::byte> words(static_cast<std::size_t>(random.one_in(2) ? 16 : random.scaled(3000)));
+      for (std::byte& byte : words) byte = static_cast<std::byte>(random.below(256));
       const int kind = static_cast<int>(random.one_in(4) ? random.below(1000) : random.between(1, 3));
-      const auto layout = support::value(layout::Layout::bytes(static_cast<std::int64_t>(said.back().size())));
-      const auto sent = hostile.ranks->isend(said.back().data(), layout, 1, kind);
-      for (int step = 0; step < 20; ++step) {
-        connection.step();
-        hostile.ranks->progress();
-      }
-      if (!sent) break;
+      if (!stranger.say(kind, std::move(words))) break;
+      for (int step = 0; step < 20; ++step) stranger.step();
     }
-    lost += connection.lost().has_value() ? 1 : 0;
-    std::thread end([&] { hostile.ranks.reset(); });
-    for (int step = 0; step < 100; ++step) connection.step();
-    end.join();
-    ASSERT_EQ(memory, std::vector<std::byte>(4096, std::byte{7}));
+    lost += stranger.connection().lost().has_value() ? 1 : 0;
+    ASSERT_EQ(stranger.memory(), std::vector<std::byte>(4096, std::byte{7}));
   }
   EXPECT_GT(lost, kRounds / 2);
+}
+
+// Every kind of every length that is a limit, to both roles. What may be said leaves the connection for what comes next,
+// which never may.
+TEST(NixlPeers, SayWhatTheirRoleMayAndEndTheConnectionElse) {
+  using Role = Connection::Role;
+  constexpr int kAsk = 1, kAnswer = 2, kNotice = 3, kNoKind = 999;
+  constexpr std::size_t kToken = sizeof(nixl::Token), kTold = 48, kLongest = Connection::kMostNotice;
+  for (const Role role : {Role::first, Role::second}) {
+    for (const int kind : {0, kAsk, kAnswer, kNotice, 4}) {
+      for (const std::size_t bytes : {0UL, 1UL, kToken, kToken + 1, kTold, kTold + 1, kLongest, kLongest + 1}) {
+        const bool asks = kind == kAsk && bytes == kToken, answers = kind == kAnswer && bytes == kTold;
+        const bool may = role == Role::first ? answers : asks || (kind == kNotice && bytes <= kLongest);
+        SCOPED_TRACE(fmt::format("role {}, kind {}, {} bytes", static_cast<int>(role), kind, bytes));
+        Stranger stranger(role);
+        ASSERT_TRUE(stranger.say(kind, std::vector<std::byte>(bytes)));
+        ASSERT_TRUE(stranger.say(kNoKind, std::vector<std::byte>(3)));
+        const auto lost = [&] {
+          stranger.step();
+          return stranger.connection().lost().has_value();
+        };
+        ASSERT_EQ(await("the connection to end", lost), "");
+        const base::Error why = stranger.connection().lost().value();
+        EXPECT_EQ(why.code, base::Code::malformed);
+        const std::string of_kind = fmt::format("of kind {}", may ? kNoKind : kind);
+        EXPECT_TRUE(why.message.ends_with(of_kind)) << why.message;
+      }
+    }
+  }
 }
 
 }  // namespace LACUNA_TEST_FILE
