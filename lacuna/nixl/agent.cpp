@@ -147,7 +147,7 @@ void Agent::serve() {
       drop_lost();
       looked_at = now;
     }
-    if (now - in_loop_at_.load(std::memory_order_relaxed) > kLoopNs && step_all()) {
+    if (now - in_loop_at_.load(std::memory_order_relaxed) > kLoopNs && step()) {
       moved_at = base::now_ns();
       continue;
     }
@@ -160,15 +160,10 @@ void Agent::serve() {
   }
 }
 
-bool Agent::step_all() {
+bool Agent::step() {
   bool moved = false;
   for (const auto& connection : all()) moved = connection->step() || moved;
   return moved;
-}
-
-void Agent::step() {
-  called();
-  step_all();
 }
 
 void Agent::called() {

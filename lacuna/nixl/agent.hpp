@@ -48,8 +48,8 @@ class Agent {
   void withdraw(const Token& token);
   /// This agent uses that memory no more.
   void forget(const Token& token);
-  /// Moves all connections on, in the program's own call.
-  void step();
+  /// Moves all connections on; true if something moved.
+  bool step();
   /// The program is in a call. While it calls again and again it moves things on itself, and the thread need not.
   void called();
 
@@ -65,7 +65,6 @@ class Agent {
   void help(std::function<void()> work);
   void end(std::shared_ptr<Connection> connection);
   [[nodiscard]] std::vector<std::shared_ptr<Connection>> all() const;
-  bool step_all();
   void drop_lost();
 
   const std::string name_;

@@ -185,6 +185,17 @@ nixl_status_t Engine::prepXfer(const nixl_xfer_op_t& operation, const nixl_meta_
   });
 }
 
+// A program in a loop of calls keeps the thread away: then its calls serve the peers too.
+Result<nixl_status_t> Engine::outcome(Transfer& transfer) const {
+  const auto over = transfer.connection->check(transfer);
+  if (!over) {
+    agent_->step();
+    return NIXL_IN_PROG;
+  }
+  LACUNA_TRY(*over);
+  return NIXL_SUCCESS;
+}
+
 nixl_status_t Engine::postXfer(const nixl_xfer_op_t& /*operation*/, const nixl_meta_dlist_t& /*local*/, const nixl_meta_dlist_t& /*remote*/,
                                const std::string& /*agent*/, nixlBackendReqH*& handle, const nixlBackendOptionalArgs* more) const {
   return done("postXfer", [&]() -> Result<nixl_status_t> {
@@ -193,22 +204,15 @@ nixl_status_t Engine::postXfer(const nixl_xfer_op_t& /*operation*/, const nixl_m
     const bool notify = more != nullptr && more->hasNotif;
     agent_->called();
     LACUNA_TRY(transfer.connection->post(transfer, notify ? std::optional(more->notifMsg) : std::nullopt));
-    const auto over = transfer.connection->check(transfer);
-    if (!over) return NIXL_IN_PROG;
-    LACUNA_TRY(*over);
-    return NIXL_SUCCESS;
+    return outcome(transfer);
   });
 }
 
 nixl_status_t Engine::checkXfer(nixlBackendReqH* handle) const {
   return done("checkXfer", [&]() -> Result<nixl_status_t> {
     if (handle == nullptr) return base::fail(Code::invalid_argument, "the transfer was not prepared");
-    Transfer& transfer = *transfer_of(handle);
     agent_->called();
-    const auto over = transfer.connection->check(transfer);
-    if (!over) return NIXL_IN_PROG;
-    LACUNA_TRY(*over);
-    return NIXL_SUCCESS;
+    return outcome(*transfer_of(handle));
   });
 }
 
@@ -253,6 +257,7 @@ nixl_status_t Engine::estimateXferCost(const nixl_xfer_op_t& /*operation*/, cons
 
 nixl_status_t Engine::getNotifs(notif_list_t& out) {
   return done("getNotifs", [&]() -> Result<nixl_status_t> {
+    agent_->called();
     agent_->step();
     out = agent_->inbox().take();
     return NIXL_SUCCESS;

@@ -57,6 +57,7 @@ class Engine final : public nixlBackendEngine {
   template <class Work>
   nixl_status_t done(std::string_view call, const Work& work) const noexcept;
   Result<void> begin(const nixlBackendInitParams& given);
+  Result<nixl_status_t> outcome(Transfer& transfer) const;
 
   std::unique_ptr<Agent> agent_;
 };

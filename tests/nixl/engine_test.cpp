@@ -116,6 +116,42 @@ TEST_P(NixlEngineBy, PostsATransferAgainAndAgain) {
   EXPECT_EQ(a.engine().releaseReqH(handle), NIXL_SUCCESS);
 }
 
+// Both are in a loop of calls, which keeps their threads away: each serves the other by these calls.
+TEST_P(NixlEngineBy, TwoThatPollServeOneAnother) {
+  AgentEnd a("a", GetParam(), kBytes), b("b", GetParam(), kBytes);
+  a.load(b);
+  b.load(a);
+  support::Random random(5);
+  constexpr std::int64_t kCount = 3000, kHalf = kBytes / 2;
+  const std::vector<std::int64_t> lengths(kCount, 100);
+  const auto here = random_extents(random, kCount, kHalf, lengths);
+  auto there = random_extents(random, kCount, kHalf, lengths);
+  for (Extent& piece : there) piece.offset += kHalf;
+  fill(a.memory(), random);
+  fill(b.memory(), random);
+  std::vector<std::byte> of_a = a.memory(), of_b = b.memory();
+  copy(of_a, there, b.memory(), here);
+  copy(of_b, there, a.memory(), here);
+  nixlBackendReqH *from_a = nullptr, *from_b = nullptr;
+  const auto a_here = a.local(here), a_there = a.remote(there), b_here = b.local(here), b_there = b.remote(there);
+  ASSERT_EQ(a.engine().prepXfer(NIXL_WRITE, a_here, a_there, "b", from_a, nullptr), NIXL_SUCCESS);
+  ASSERT_EQ(b.engine().prepXfer(NIXL_WRITE, b_here, b_there, "a", from_b, nullptr), NIXL_SUCCESS);
+  std::array<nixl_status_t, 2> ended{};
+  ended[0] = a.engine().postXfer(NIXL_WRITE, a_here, a_there, "b", from_a, nullptr);
+  ended[1] = b.engine().postXfer(NIXL_WRITE, b_here, b_there, "a", from_b, nullptr);
+  EXPECT_EQ(await("both transfers",
+                  [&] {
+                    ended = {a.engine().checkXfer(from_a), b.engine().checkXfer(from_b)};
+                    return ended[0] != NIXL_IN_PROG && ended[1] != NIXL_IN_PROG;
+                  }),
+            "");
+  EXPECT_EQ(ended, (std::array{NIXL_SUCCESS, NIXL_SUCCESS}));
+  EXPECT_EQ(a.memory(), of_a);
+  EXPECT_EQ(b.memory(), of_b);
+  EXPECT_EQ(a.engine().releaseReqH(from_a), NIXL_SUCCESS);
+  EXPECT_EQ(b.engine().releaseReqH(from_b), NIXL_SUCCESS);
+}
+
 TEST_P(NixlEngineBy, ReachesNoMemoryThatWasWithdrawn) {
   AgentEnd a("a", GetParam(), kBytes), b("b", GetParam(), kBytes);
   a.load(b);
