@@ -261,7 +261,7 @@ Result<void> Connection::resolve(std::vector<Part>& parts, bool puts, std::int64
 Result<bool> Connection::ask(const std::vector<Part>& parts) {
   bool all = true;
   for (const Part& part : parts) {
-    const Token& token = part.memory->token;
+    const Token& token = part.memory;
     const auto [place, unknown] = numbers_.try_emplace(token);
     if (lost_) return std::unexpected(*lost_);
     if (role_ == Role::alone) {
@@ -289,8 +289,8 @@ Result<Connection::Known> Connection::known(const Token& token) const {
 
 Result<void> Connection::decide(std::vector<Part>& parts, bool puts) {
   for (Part& part : parts) {
-    const Known there = LACUNA_TRY(known(part.memory->token));
-    LACUNA_TRY(estimator_.decide(part, puts, ends_.direct != nullptr && there.key && part.own != nullptr));
+    const Known there = LACUNA_TRY(known(part.memory));
+    LACUNA_TRY(estimator_.decide(part, puts, ends_.direct != nullptr && there.key && part.own));
     if (!part.direct || own_.contains(part.own->token)) continue;
     nic::Region region = register_memory(part.own->base, part.own->bytes);
     part.direct = !region.bytes().empty();
@@ -327,7 +327,7 @@ void Connection::forget(const Token& token) {
 
 // What one put or get cannot describe becomes two.
 Result<void> Connection::begin(Transfer& transfer, Part part, std::vector<Part>& begun) {
-  const Known there = LACUNA_TRY(known(part.memory->token));
+  const Known there = LACUNA_TRY(known(part.memory));
   if (part.direct && ends_.direct != nullptr && !ends_.direct->failed()) {
     LACUNA_TRY(begin_direct(transfer, part, there));
     begun.push_back(std::move(part));
@@ -348,10 +348,10 @@ Result<void> Connection::begin(Transfer& transfer, Part part, std::vector<Part>&
 }
 
 Result<void> Connection::begin_direct(Transfer& transfer, const Part& part, const Known& there) {
-  const auto own = part.own == nullptr ? own_.end() : own_.find(part.own->token);
+  const auto own = !part.own ? own_.end() : own_.find(part.own->token);
   if (own == own_.end() || !there.key) return base::fail(Code::invalid_argument, "memory was deregistered since the transfer was prepared");
   const Direct::Job::Side here{reinterpret_cast<std::uint64_t>(part.local), own->second.lkey()};
-  const Direct::Job::Side far{part.memory->base + static_cast<std::uint64_t>(part.offset), *there.key};
+  const Direct::Job::Side far{part.base + static_cast<std::uint64_t>(part.offset), *there.key};
   transfer.jobs_.push_back(LACUNA_TRY(Direct::Job::create(transfer.puts, part.ours, here, part.theirs, far)));
   return {};
 }

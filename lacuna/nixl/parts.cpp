@@ -108,6 +108,11 @@ Result<std::vector<Columns>> columns_of(Pieces local, Pieces remote) {
   return all;
 }
 
+std::optional<Part::Own> own_of(const LocalMemory* memory) {
+  if (memory == nullptr) return std::nullopt;
+  return Part::Own{.token = memory->token, .base = memory->base, .bytes = memory->bytes};
+}
+
 }  // namespace
 
 Result<std::vector<Part>> parts_of(const nixl_meta_dlist_t& local, const nixl_meta_dlist_t& remote) {
@@ -117,10 +122,11 @@ Result<std::vector<Part>> parts_of(const nixl_meta_dlist_t& local, const nixl_me
   for (const Columns& columns : LACUNA_TRY(columns_of(local.descs, remote.descs)))
     parts.push_back({.local = reinterpret_cast<std::byte*>(columns.ours.first()),
                      .ours = LACUNA_TRY(columns.ours.layout()),
-                     .memory = columns.memory,
+                     .memory = columns.memory->token,
+                     .base = columns.memory->base,
                      .offset = static_cast<std::int64_t>(columns.theirs.first() - columns.memory->base),
                      .theirs = LACUNA_TRY(columns.theirs.layout()),
-                     .own = columns.own});
+                     .own = own_of(columns.own)});
   return parts;
 }
 

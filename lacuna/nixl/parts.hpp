@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "lacuna/nixl/interface.hpp"
@@ -13,15 +15,21 @@
 namespace lacuna::nixl {
 
 /// What one put or get moves. Both layouts begin with their first piece, so that a shape that comes again at other
-/// addresses is the same layout.
+/// addresses is the same layout. Registrations may end before it does, so it has copies of what it needs of them.
 struct Part {
+  struct Own {
+    Token token;
+    std::byte* base;
+    std::int64_t bytes;
+  };
   std::byte* local = nullptr;  ///< of the first piece
   Layout ours;
-  const RemoteMemory* memory = nullptr;
-  std::int64_t offset = 0;  ///< of the first piece, behind the memory's beginning
+  Token memory = {};        ///< names the registration there
+  std::uint64_t base = 0;   ///< where that begins
+  std::int64_t offset = 0;  ///< of the first piece, behind the base
   Layout theirs;
-  const LocalMemory* own = nullptr;  ///< the registration of all pieces here; null: there are several
-  bool direct = false;               ///< this end moves it alone (direct.hpp); else a put, or a get
+  std::optional<Own> own;  ///< the registration of all pieces here; nothing: there are several
+  bool direct = false;     ///< this end moves it alone (direct.hpp); else a put, or a get
 };
 
 /// A part for each remote registration that the lists name. Errors: invalid_argument (lists of other lengths, a piece

@@ -174,6 +174,35 @@ TEST_P(NixlEngineBy, ReachesNoMemoryThatWasWithdrawn) {
   EXPECT_EQ(b.memory()[99'999], std::byte{1});
 }
 
+// What is loaded and registered next lies where the old registration lay, and is what the transfer may not move.
+TEST_P(NixlEngineBy, PostsNothingOfARegistrationThatIsGone) {
+  for (const bool here : {false, true}) {
+    SCOPED_TRACE(here);
+    AgentEnd a("a", GetParam(), 1000), b("b", GetParam(), 1000);
+    a.load(b);
+    const std::vector<Extent> pieces{{0, 100}};
+    nixlBackendReqH *before = nullptr, *after = nullptr;
+    const auto prepare = [&](nixlBackendReqH*& handle) {
+      return a.engine().prepXfer(NIXL_WRITE, a.local(pieces), a.remote(pieces), "b", handle, nullptr);
+    };
+    ASSERT_EQ(prepare(before), NIXL_SUCCESS);
+    AgentEnd& renewed = here ? a : b;
+    ASSERT_EQ(renewed.deregister(), NIXL_SUCCESS);
+    ASSERT_EQ(renewed.register_again(), NIXL_SUCCESS);
+    if (!here) a.load(b);
+    ASSERT_EQ(prepare(after), NIXL_SUCCESS);
+    std::ranges::fill(a.memory(), std::byte{1});
+    nixl_status_t status = a.engine().postXfer(NIXL_WRITE, {}, {}, "b", before, nullptr);
+    if (status == NIXL_IN_PROG) status = finish(a.engine(), before);
+    // A put needs no registration here
+    const bool put = here && GetParam() != std::string_view("local");
+    EXPECT_EQ(status, put ? NIXL_SUCCESS : NIXL_ERR_INVALID_PARAM);
+    EXPECT_EQ(b.memory()[0], std::byte{put ? std::uint8_t{1} : std::uint8_t{0}});
+    a.engine().releaseReqH(before);
+    a.engine().releaseReqH(after);
+  }
+}
+
 // --- what is not about the NIC ---------------------------------------------------------------------------------------
 
 TEST(NixlEngine, MovesWithinOneAgent) {

@@ -27,7 +27,7 @@ class NixlEstimate : public ProfileFile {
   static Part part(std::int64_t pieces) {
     const Layout bytes = support::value(Layout::bytes(64));
     const Layout strided = support::value(Layout::hvector(pieces, 1, 128, bytes));
-    return {.local = nullptr, .ours = strided, .memory = nullptr, .offset = 0, .theirs = strided};
+    return {.local = nullptr, .ours = strided, .memory = {}, .base = 0, .offset = 0, .theirs = strided, .own = {}};
   }
   const std::unique_ptr<nic::Context> context_ = nic::open("local").value();
 };

@@ -43,7 +43,7 @@ Moves moves_of(const std::vector<Part>& parts) {
       const layout::Piece one = pieces.next();
       for (std::int64_t i = 0; i < one.length; ++i)
         moves[reinterpret_cast<std::uint64_t>(part.local) + static_cast<std::uint64_t>(one.src + i)] =
-            part.memory->base + static_cast<std::uint64_t>(part.offset + one.dst + i);
+            part.base + static_cast<std::uint64_t>(part.offset + one.dst + i);
     }
   }
   return moves;
