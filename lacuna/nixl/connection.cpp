@@ -24,6 +24,9 @@ struct Answer {
   std::uint64_t has_key = 0;
 };
 
+// Of memory here that this end alone moves: the peer has no part in that.
+constexpr nic::Rights kOwnRights{.local_write = true, .remote_write = false, .remote_read = false};
+
 template <class Value>
 std::vector<std::byte> bytes_of(const Value& value) {
   static_assert(std::has_unique_object_representations_v<Value>);
@@ -41,25 +44,7 @@ Value value_of(const std::vector<std::byte>& bytes) {
 
 Result<Layout> layout_of(const std::vector<std::byte>& bytes) { return Layout::bytes(static_cast<std::int64_t>(bytes.size())); }
 
-std::unexpected<base::Error> no_room() {
-  return base::fail(Code::limit, fmt::format("{} bytes of notifications wait here; fetch them by getNotifs()", Inbox::kMostBytes));
-}
-
 }  // namespace
-
-bool Inbox::put(const std::string& agent, std::string text) {
-  const std::scoped_lock lock(mutex_);
-  if (bytes_ + text.size() > kMostBytes) return false;
-  bytes_ += text.size();
-  all_.emplace_back(agent, std::move(text));
-  return true;
-}
-
-notif_list_t Inbox::take() {
-  const std::scoped_lock lock(mutex_);
-  bytes_ = 0;
-  return std::exchange(all_, {});
-}
 
 Connection::Connection(std::string agent, Role role, Ends ends, const Registrations& registrations, Inbox& inbox)
     : agent_(std::move(agent)),
@@ -145,9 +130,7 @@ bool Connection::hear(const Incoming& message) {
   switch (message.kind) {
     case Kind::ask: heard = answer(message.bytes); break;
     case Kind::answer: heard = learn(message.bytes); break;
-    case Kind::notice:
-      if (!inbox_.put(agent_, {reinterpret_cast<const char*>(message.bytes.data()), message.bytes.size()})) heard = no_room();
-      break;
+    case Kind::notice: heard = inbox_.put(agent_, {reinterpret_cast<const char*>(message.bytes.data()), message.bytes.size()}); break;
   }
   if (!heard) lose(heard.error());
   return heard.has_value();
@@ -189,14 +172,14 @@ Result<const Connection::Shared*> Connection::expose(const Token& token) {
   const auto memory = registrations_.find(token);
   if (!memory) return base::fail(Code::invalid_argument, "this memory is not registered here, or not any more");
   Shared shared{.exposed = LACUNA_TRY(ends_.ranks->expose(memory->base, memory->bytes)),
-                .region = register_memory(memory->base, memory->bytes)};
+                .region = register_memory(memory->base, memory->bytes, nic::Rights{})};
   return &exposed_.insert_or_assign(token, std::move(shared)).first->second;
 }
 
 // None, where the NIC cannot have it: then puts and gets go on.
-nic::Region Connection::register_memory(std::byte* base, std::int64_t bytes) {
+nic::Region Connection::register_memory(std::byte* base, std::int64_t bytes, nic::Rights rights) {
   if (ends_.direct == nullptr) return {};
-  auto made = ends_.context->register_memory({base, static_cast<std::size_t>(bytes)}, nic::Rights{});
+  auto made = ends_.context->register_memory({base, static_cast<std::size_t>(bytes)}, rights);
   if (made) return std::move(*made);
   base::log(base::Level::info, fmt::format("NIXL: {} bytes go without direct access: {}", bytes, made.error().text()));
   return {};
@@ -234,7 +217,7 @@ Result<void> Connection::tell(std::string text) {
   if (text.size() > kMostNotice)
     return base::fail(Code::limit, fmt::format("a notification of {} bytes; at most {}", text.size(), kMostNotice));
   if (lost_) return std::unexpected(*lost_);
-  if (role_ == Role::alone) return inbox_.put(agent_, std::move(text)) ? Result<void>() : no_room();
+  if (role_ == Role::alone) return inbox_.put(agent_, std::move(text));
   const auto* first = reinterpret_cast<const std::byte*>(text.data());
   return say(Kind::notice, {first, first + text.size()});
 }
@@ -291,8 +274,8 @@ Result<void> Connection::decide(std::vector<Part>& parts, bool puts) {
   for (Part& part : parts) {
     const Known there = LACUNA_TRY(known(part.memory));
     LACUNA_TRY(estimator_.decide(part, puts, ends_.direct != nullptr && there.key && part.own));
-    if (!part.direct || own_.contains(part.own->token)) continue;
-    nic::Region region = register_memory(part.own->base, part.own->bytes);
+    if (!part.direct || !part.own || own_.contains(part.own->token)) continue;
+    nic::Region region = register_memory(part.own->base, part.own->bytes, kOwnRights);
     part.direct = !region.bytes().empty();
     if (part.direct) own_.emplace(part.own->token, std::move(region));
   }

@@ -22,6 +22,7 @@
 
 #include "lacuna/nixl/direct.hpp"
 #include "lacuna/nixl/estimate.hpp"
+#include "lacuna/nixl/inbox.hpp"
 #include "lacuna/nixl/interface.hpp"
 #include "lacuna/nixl/memory.hpp"
 #include "lacuna/nixl/nixl.hpp"
@@ -29,22 +30,6 @@
 #include "lacuna/protocol/protocol.hpp"
 
 namespace lacuna::nixl {
-
-/// Notifications that came and were not fetched. Any thread may call.
-class Inbox {
- public:
-  /// Bytes of notifications that wait for their program, at most: it asks for them in a loop or never.
-  static constexpr std::size_t kMostBytes = 64 << 20;
-  /// False: there is no room.
-  bool put(const std::string& agent, std::string text);
-  /// All, in the order in which they came.
-  notif_list_t take();
-
- private:
-  std::mutex mutex_;
-  notif_list_t all_;
-  std::size_t bytes_ = 0;
-};
 
 class Connection;
 
@@ -148,7 +133,7 @@ class Connection {
   Result<const Shared*> expose(const Token& token);
   Result<bool> ask(const std::vector<Part>& parts);
   Result<void> decide(std::vector<Part>& parts, bool puts);
-  [[nodiscard]] nic::Region register_memory(std::byte* base, std::int64_t bytes);
+  [[nodiscard]] nic::Region register_memory(std::byte* base, std::int64_t bytes, nic::Rights rights);
   Result<void> begin_direct(Transfer& transfer, const Part& part, const Known& there);
   [[nodiscard]] Result<Known> known(const Token& token) const;
   Result<void> say(Kind kind, std::vector<std::byte> bytes);

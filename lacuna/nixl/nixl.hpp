@@ -11,6 +11,7 @@
 //   address      what an agent tells others, so that they can connect
 //   direct       writes and reads by this end alone, where the NIC reaches the peer's memory
 //   estimate     how long a transfer is expected to take, by the guide; and so which way it goes
+//   inbox        notifications that wait for the program
 //   connection   one other agent: a communicator of two ranks, questions and notifications beside the data
 //   agent        all connections of one agent, its listener and its thread
 //   engine       the class that NIXL calls

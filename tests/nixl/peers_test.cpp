@@ -4,12 +4,14 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <list>
 #include <thread>
 
 #include "lacuna/nixl/connection.hpp"
 #include "tests/nixl/ends.hpp"
 #include "tests/support/child.hpp"
+#include "tests/support/pair.hpp"
 #include "tests/support/random_layout.hpp"
 #include "tests/support/ranks.hpp"
 #include "tests/support/tier.hpp"
@@ -196,6 +198,97 @@ TEST(NixlPeers, SayWhatTheirRoleMayAndEndTheConnectionElse) {
         EXPECT_TRUE(why.message.ends_with(of_kind)) << why.message;
       }
     }
+  }
+}
+
+// One of two agents that both keep to the rules, of NIC local, with what a test needs to break them.
+struct Half {
+  std::vector<std::byte> memory = std::vector<std::byte>(4096, std::byte{7});
+  nixl::Registrations registrations;
+  nixl::Inbox inbox;
+  std::unique_ptr<nixl::LocalMemory> owned;
+  nic::Context* context = nullptr;
+  nixl::Direct* direct = nullptr;
+  std::unique_ptr<Connection> connection;
+
+  [[nodiscard]] nic::Region region() { return context->register_memory(memory, nic::Rights{}).value(); }
+};
+
+// They end together.
+struct Halves {
+  Halves() = default;
+  ~Halves() {
+    std::thread end([this] { first.connection.reset(); });
+    second.connection.reset();
+    end.join();
+  }
+  Halves(const Halves&) = delete;
+  Halves& operator=(const Halves&) = delete;
+  Half first, second;
+};
+
+void connect(Halves& halves) {
+  auto both = groups(2).value();
+  const auto end = [&](int rank, nic::Bootstrap& bootstrap) -> std::string {
+    Half& half = rank == 0 ? halves.first : halves.second;
+    Connection::Ends ends{.context = nic::open("local").value(), .bootstrap = nullptr, .ranks = nullptr, .direct = nullptr};
+    ends.ranks = LACUNA_END_TRY(Communicator::create(*ends.context, "local", std::move(both[static_cast<std::size_t>(rank)])));
+    ends.direct = LACUNA_END_TRY(nixl::Direct::connect(*ends.context, bootstrap, kPatience));
+    half.context = ends.context.get();
+    half.direct = ends.direct.get();
+    half.connection = std::make_unique<Connection>("other", rank == 0 ? Connection::Role::first : Connection::Role::second, std::move(ends),
+                                                   half.registrations, half.inbox);
+    return {};
+  };
+  ASSERT_EQ(in_two_threads(end), "");
+  for (Half* half : {&halves.first, &halves.second})
+    half->owned.reset(half->registrations.add(reinterpret_cast<std::uint64_t>(half->memory.data()), half->memory.size()).value());
+}
+
+// Of NIC local, keys follow one another: the peer knows each.
+TEST(NixlPeers, ReachNoMemoryOfAnAgentThatBeginsTransfers) {
+  Halves halves;
+  ASSERT_TRUE(nic::tcp::Secret::create(""));
+  connect(halves);
+  Half &first = halves.first, &second = halves.second;
+  constexpr std::uint32_t kStep = 1U << 16;  // from key to key, once no old one is left
+  std::vector<nic::Region> old;
+  do old.push_back(first.region());
+  while (old.size() < 2 || old.back().rkey() - old[old.size() - 2].rkey() != kStep);
+  const nic::Region& before = old.back();
+  const nixl::LocalMemory &own = *first.owned, &far = *second.owned;
+  const auto bytes = support::value(layout::Layout::bytes(100));
+  std::vector<nixl::Part> parts{{.local = own.base,
+                                 .ours = bytes,
+                                 .memory = far.token,
+                                 .base = reinterpret_cast<std::uint64_t>(far.base),
+                                 .theirs = bytes,
+                                 .own = nixl::Part::Own{.token = own.token, .base = own.base, .bytes = own.bytes}}};
+  std::atomic<bool> asked = false;
+  std::thread asks([&] {
+    EXPECT_TRUE(first.connection->resolve(parts, true, base::now_ns() + kPatience));
+    asked = true;
+  });
+  while (!asked) second.connection->step();
+  asks.join();
+  ASSERT_TRUE(parts[0].direct);
+  const nic::Region after = first.region(), from = second.region();
+  ASSERT_EQ(after.rkey() - before.rkey(), 2 * kStep);  // one registration lies between the two
+  std::ranges::fill(second.memory, std::byte{9});
+  for (const bool allowed : {true, false}) {  // the other registrations show that such a key works
+    const std::uint32_t key = before.rkey() + (allowed ? 0 : kStep);
+    auto job = support::value(nixl::Direct::Job::create(true, bytes, {reinterpret_cast<std::uint64_t>(far.base), from.lkey()}, bytes,
+                                                        {reinterpret_cast<std::uint64_t>(own.base), key}));
+    base::Result<void> moved;
+    EXPECT_EQ(await("a write",
+                    [&] {
+                      moved = second.direct->advance(job);
+                      return !moved || job.over();
+                    }),
+              "");
+    EXPECT_EQ(moved.has_value(), allowed);
+    EXPECT_EQ(first.memory[0], allowed ? std::byte{9} : std::byte{7});
+    std::ranges::fill(first.memory, std::byte{7});
   }
 }
 
