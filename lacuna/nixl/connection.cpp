@@ -403,7 +403,7 @@ std::optional<Result<void>> Connection::advance(Transfer& transfer) {
   if (waits) return std::nullopt;
   if (transfer.state_ == State::moving) {
     transfer.state_ = State::over;
-    if (!transfer.error_ && transfer.notice_ && !transfer.released) {
+    if (!transfer.error_ && transfer.notice_ && !transfer.released_) {
       if (Result<void> told = tell(std::move(*transfer.notice_)); !told) transfer.error_ = std::move(told).error();
     }
   }
@@ -411,9 +411,9 @@ std::optional<Result<void>> Connection::advance(Transfer& transfer) {
   return Result<void>();
 }
 
-bool Connection::busy(const Transfer& transfer) const {
+Connection::Wish Connection::release(Transfer& transfer) {
   const Lock lock(mutex_);
-  return transfer.state_ == Transfer::State::moving;
+  return {.again = std::exchange(transfer.released_, true), .busy = transfer.state_ == Transfer::State::moving};
 }
 
 void Connection::end(Transfer& transfer) {

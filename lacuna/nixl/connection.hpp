@@ -41,7 +41,6 @@ class Transfer final : public nixlBackendReqH {
   const std::shared_ptr<Connection> connection;
   const bool puts;
   std::vector<Part> parts;
-  bool released = false;  ///< the program wants to be rid of it
 
  private:
   friend class Connection;
@@ -51,6 +50,7 @@ class Transfer final : public nixlBackendReqH {
   std::deque<Direct::Job> jobs_;
   std::optional<base::Error> error_;
   std::optional<std::string> notice_;
+  bool released_ = false;  // the program wants to be rid of it
 };
 
 class Connection {
@@ -87,8 +87,12 @@ class Connection {
   Result<void> post(Transfer& transfer, std::optional<std::string> notice);
   /// The outcome of a transfer that was posted, once it is over. Errors: those of its puts and gets.
   std::optional<Result<void>> check(Transfer& transfer);
-  /// Whether it is under way.
-  [[nodiscard]] bool busy(const Transfer& transfer) const;
+  struct Wish {
+    bool again;  ///< it was said before
+    bool busy;   ///< the transfer is under way
+  };
+  /// The program wants to be rid of a transfer, which notifies nobody from then on.
+  Wish release(Transfer& transfer);
   /// Ends a transfer, so that its memory is the program's again; one that is under way takes the connection with it.
   void end(Transfer& transfer);
   /// A notification by itself. Errors: limit (its length), those of lost().

@@ -222,9 +222,9 @@ nixl_status_t Engine::releaseReqH(nixlBackendReqH* handle) const {
   return done("releaseReqH", [&]() -> Result<nixl_status_t> {
     Transfer* transfer = transfer_of(handle);
     if (transfer == nullptr) return NIXL_SUCCESS;
-    const bool asked_before = std::exchange(transfer->released, true);
-    if (transfer->connection->busy(*transfer)) {
-      if (!asked_before) return NIXL_ERR_REPOST_ACTIVE;
+    const Connection::Wish wish = transfer->connection->release(*transfer);
+    if (wish.busy) {
+      if (!wish.again) return NIXL_ERR_REPOST_ACTIVE;
       base::log(base::Level::warn, fmt::format("NIXL agent {}: a transfer is released while it is under way: the connection to agent {} "
                                                "ends with it. Wait until checkXfer() says that it is over",
                                                localAgent, transfer->connection->agent()));
