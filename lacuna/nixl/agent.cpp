@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <system_error>
 
 #include "lacuna/nixl/meeting.hpp"
 
@@ -82,53 +81,30 @@ Agent::~Agent() {
   [[maybe_unused]] const ssize_t written = wake_ ? write(wake_.get(), &one, sizeof one) : 0;
   for (std::thread* thread : {&listener_, &server_})
     if (thread->joinable()) thread->join();
-  std::unique_lock lock(mutex_);
-  helped_.wait(lock, [this] { return helpers_ == 0; });
+  helpers_.wait();
   outgoing_.clear();
   incoming_.clear();
 }
 
 // --- threads ---------------------------------------------------------------------------------------------------------
 
-void Agent::help(std::function<void()> work) {
-  {
-    const std::scoped_lock lock(mutex_);
-    ++helpers_;
-  }
-  const auto done = [this] {
-    const std::scoped_lock lock(mutex_);
-    --helpers_;
-    helped_.notify_all();
-  };
-  try {
-    base::without_signals([&] {
-      std::thread([work, done]() mutable {
-        work();
-        work = nullptr;
-        done();
-      }).detach();
-    });
-  } catch (const std::system_error&) {  // the system has no thread to give
-    work();
-    done();
-  }
-}
-
 void Agent::accept(Acceptor& acceptor, const nic::tcp::Secret& secret) {
-  while (!stop_) {
+  const auto one = [&] {
     pollfd woken{wake_.get(), POLLIN, 0};
     Result<std::optional<Caller>> caller = acceptor.next({&woken, 1}, base::now_ns() + timeout_ns_);
     if (!caller) {
       base::log(base::Level::error, fmt::format("NIXL agent {} cannot hear who connects: {}", name_, caller.error().text()));
       nic::tcp::pause_until(base::now_ns() + kLookNs);
-      continue;
+      return;
     }
-    if (!*caller || stop_) continue;
-    help([this, secret, guest = std::make_shared<Caller>(std::move(**caller))] {
+    if (!*caller || stop_) return;
+    helpers_.run([this, secret, guest = std::make_shared<Caller>(std::move(**caller))] {
       if (const Result<void> came = take_in(std::move(*guest), secret); !came)
         base::log(base::Level::warn, fmt::format("NIXL agent {}: an agent could not connect: {}", name_, came.error().text()));
     });
-  }
+  };
+  while (!stop_)
+    if (!contained("the thread that listens", one)) nic::tcp::pause_until(base::now_ns() + kLookNs);
 }
 
 Result<void> Agent::take_in(Caller caller, const nic::tcp::Secret& secret) {
@@ -141,7 +117,7 @@ Result<void> Agent::take_in(Caller caller, const nic::tcp::Secret& secret) {
 
 void Agent::serve() {
   std::int64_t moved_at = base::now_ns(), looked_at = moved_at;
-  while (!stop_) {
+  const auto one = [&] {
     const std::int64_t now = base::now_ns();
     if (now - looked_at > kLookNs) {
       drop_lost();
@@ -149,7 +125,7 @@ void Agent::serve() {
     }
     if (now - in_loop_at_.load(std::memory_order_relaxed) > kLoopNs && step()) {
       moved_at = base::now_ns();
-      continue;
+      return;
     }
     if (now - moved_at < kBusyNs) {
       std::this_thread::yield();
@@ -157,7 +133,9 @@ void Agent::serve() {
       std::this_thread::sleep_for(
           std::chrono::nanoseconds(std::clamp((now - moved_at) / kShareOfPause, kShortestSleepNs, kLongestSleepNs)));
     }
-  }
+  };
+  while (!stop_)
+    if (!contained("the thread that moves things on", one)) nic::tcp::pause_until(base::now_ns() + kLookNs);
 }
 
 bool Agent::step() {
@@ -196,7 +174,7 @@ void Agent::drop_lost() {
 }
 
 void Agent::end(std::shared_ptr<Connection> connection) {
-  help([connection = std::move(connection)]() mutable { connection.reset(); });
+  helpers_.run([connection = std::move(connection)]() mutable { connection.reset(); });
 }
 
 // --- agents ----------------------------------------------------------------------------------------------------------

@@ -3,8 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -16,6 +14,7 @@
 #include "lacuna/nic/tcp.hpp"
 #include "lacuna/nixl/address.hpp"
 #include "lacuna/nixl/connection.hpp"
+#include "lacuna/nixl/helpers.hpp"
 #include "lacuna/nixl/memory.hpp"
 #include "lacuna/nixl/nixl.hpp"
 
@@ -62,7 +61,6 @@ class Agent {
   Result<std::shared_ptr<Connection>> connect(const std::string& agent, const Address& there);
   [[nodiscard]] Result<std::shared_ptr<Connection>> made(const std::string& agent) const;
   [[nodiscard]] Result<std::string> nic_to(const Address& there) const;
-  void help(std::function<void()> work);
   void end(std::shared_ptr<Connection> connection);
   [[nodiscard]] std::vector<std::shared_ptr<Connection>> all() const;
   void drop_lost();
@@ -84,8 +82,7 @@ class Agent {
   std::atomic<std::int64_t> called_at_ = 0, in_loop_at_ = 0;
   base::Fd wake_;  // ends the listener's wait
   std::thread listener_, server_;
-  std::condition_variable helped_;
-  int helpers_ = 0;  // threads that connect, or end a connection
+  Helpers helpers_;  // connect, or end a connection
 };
 
 }  // namespace lacuna::nixl

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <exception>
 
 namespace lacuna::nixl {
 namespace {
@@ -56,15 +55,15 @@ nixl_b_params_t usual_parameters() { return {{kNic, ""}, {kHost, ""}, {kTimeout,
 
 // No exception crosses the edge: memory may be short, and that is said.
 template <class Work>
-nixl_status_t Engine::done(std::string_view call, const Work& work) const noexcept try {
-  if (agent_ == nullptr) return NIXL_ERR_BACKEND;
-  const Result<nixl_status_t> result = work();
-  if (result) return *result;
-  base::log(base::Level::error, fmt::format("NIXL agent {}: {}: {}", localAgent, call, result.error().text()));
-  return status_of(result.error().code);
-} catch (const std::exception& failure) {
-  base::log(base::Level::error, failure.what());
-  return NIXL_ERR_BACKEND;
+nixl_status_t Engine::done(std::string_view call, const Work& work) const noexcept {
+  nixl_status_t status = NIXL_ERR_BACKEND;
+  contained(call, [&] {
+    if (agent_ == nullptr) return;
+    const Result<nixl_status_t> result = work();
+    status = result ? *result : status_of(result.error().code);
+    if (!result) base::log(base::Level::error, fmt::format("NIXL agent {}: {}: {}", localAgent, call, result.error().text()));
+  });
+  return status;
 }
 
 Engine::Engine(const nixlBackendInitParams& given) : nixlBackendEngine(given) {

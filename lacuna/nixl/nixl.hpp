@@ -13,6 +13,7 @@
 //   estimate     how long a transfer is expected to take, by the guide; and so which way it goes
 //   inbox        notifications that wait for the program
 //   connection   one other agent: a communicator of two ranks, questions and notifications beside the data
+//   helpers      threads that do one thing each, whatever that throws
 //   agent        all connections of one agent, its listener and its thread
 //   engine       the class that NIXL calls
 //

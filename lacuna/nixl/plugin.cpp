@@ -1,5 +1,4 @@
 // The two functions that NIXL looks up in libplugin_LACUNA.so.
-#include <exception>
 #include <memory>
 
 #include "lacuna/nixl/engine.hpp"
@@ -10,12 +9,9 @@ nixlBackendPlugin& plugin() {
   static nixlBackendPlugin plugin{
       .api_version = kApiVersion,
       .create_engine = [](const nixlBackendInitParams* given) noexcept -> nixlBackendEngine* {
-        try {
-          return std::make_unique<Engine>(*given).release();
-        } catch (const std::exception& failure) {  // memory, or threads, are short
-          base::log(base::Level::error, failure.what());
-          return nullptr;
-        }
+        nixlBackendEngine* made = nullptr;
+        contained("createBackend", [&] { made = std::make_unique<Engine>(*given).release(); });
+        return made;
       },
       .destroy_engine = [](nixlBackendEngine* engine) { delete engine; },
       .get_plugin_name = [] { return "LACUNA"; },
