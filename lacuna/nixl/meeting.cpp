@@ -104,16 +104,24 @@ std::vector<std::string> hosts_to_try(const Address& there, bool one_machine) {
   return hosts.empty() ? there.hosts : hosts;
 }
 
+Result<base::Fd> call_at(const std::string& place, const Secret& secret, const Claim& claim, std::int64_t deadline) {
+  const auto endpoints = LACUNA_TRY(nic::tcp::resolve(place));
+  base::Fd socket = LACUNA_TRY(nic::tcp::connect_to(endpoints.front(), deadline));
+  LACUNA_TRY(
+      nic::tcp::introduce(socket.get(), secret, kPurpose, padded(claim.nic, kMostNicBytes) + padded(claim.group, kNameBytes), deadline));
+  return socket;
+}
+
+// Hosts share the time that is left: one that does not answer leaves some to the next.
 Result<base::Fd> call(const Address& there, bool one_machine, const Secret& secret, const Claim& claim, std::int64_t deadline) {
   base::Error last{Code::malformed, "the agent tells no address"};
-  for (const std::string& host : hosts_to_try(there, one_machine)) {
-    const auto endpoints = LACUNA_TRY(nic::tcp::resolve(at_port(host, there.port)));
-    Result<base::Fd> socket = nic::tcp::connect_to(endpoints.front(), deadline);
-    Result<void> known = socket ? nic::tcp::introduce(socket->get(), secret, kPurpose,
-                                                      padded(claim.nic, kMostNicBytes) + padded(claim.group, kNameBytes), deadline)
-                                : std::unexpected(socket.error());
-    if (known) return socket;
-    last = {known.error().code, fmt::format("{}: {}", at_port(host, there.port), known.error().message)};
+  const std::vector<std::string> hosts = hosts_to_try(there, one_machine);
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    const std::string place = at_port(hosts[i], there.port);
+    const std::int64_t now = base::now_ns(), share = (deadline - now) / static_cast<std::int64_t>(hosts.size() - i);
+    Result<base::Fd> socket = call_at(place, secret, claim, now + share);
+    if (socket) return socket;
+    last = {socket.error().code, fmt::format("{}: {}", place, socket.error().message)};
   }
   return std::unexpected(last);
 }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/nixl/ends.hpp"
+#include "tests/support/random_layout.hpp"
 #include "tests/support/tier.hpp"
 
 namespace lacuna::test {
@@ -11,6 +12,7 @@ namespace LACUNA_TEST_FILE {
 LACUNA_LEFT_OUT(thread, "*NixlEngineBy.MovesRandomListsAndNothingElse/ofi");
 LACUNA_TIER(test, "*NixlEngineBy.*");
 LACUNA_TIER(test, "NixlEngine.*");
+LACUNA_TIER(gate, "NixlEngine.TriesEachHostOfAnAgent");
 
 constexpr std::size_t kBytes = 1 << 20;
 
@@ -275,6 +277,18 @@ TEST(NixlEngine, MeetsOverTcpWhereMachinesDiffer) {
     EXPECT_EQ(status, nic == "local" ? NIXL_ERR_NOT_SUPPORTED : NIXL_SUCCESS);  // files do not travel between machines
     EXPECT_EQ(b.memory()[5], nic == "local" ? std::byte{0} : std::byte{9});
   }
+}
+
+// The first two hosts are no agent: one has no such name, the other one hears and says nothing.
+TEST(NixlEngine, TriesEachHostOfAnAgent) {
+  constexpr double kSeconds = 10;  // of which the silent host takes a half
+  AgentEnd a("a", "local", 1000, kSeconds), b("b", "local", 1000);
+  nixl::Address there = nixl::decode_address(b.address()).value();
+  auto silent = support::value(nic::tcp::resolve(nixl::at_port("127.0.0.2", there.port)));
+  const base::Fd listening = support::value(nic::tcp::listen_at(silent.front()));
+  there.hosts = {"127.no such host", "127.0.0.2", "127.0.0.1"};
+  a.load("b", encode(there), b.token(), reinterpret_cast<std::uint64_t>(b.memory().data()), b.memory().size());
+  EXPECT_EQ(transfer(a, NIXL_WRITE, a.local({{0, 10}}), a.remote({{0, 10}}), "b"), NIXL_SUCCESS);
 }
 
 TEST(NixlEngine, GivesNothingToWhoKnowsTooLittle) {
