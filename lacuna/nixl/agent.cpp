@@ -165,7 +165,7 @@ void Agent::drop_lost() {
       const auto lost = connection->lost();
       if (!lost) return false;
       const auto level = lost->code == Code::peer_lost ? base::Level::info : base::Level::warn;
-      base::log(level, fmt::format("NIXL agent {}: the connection from agent {} ended: {}", name_, connection->agent(), lost->text()));
+      base::log(level, fmt::format("NIXL agent {}: the connection from agent {} ended: {}", name_, connection->shown(), lost->text()));
       ended.push_back(connection);
       return true;
     });

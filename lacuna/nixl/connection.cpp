@@ -48,6 +48,7 @@ Result<Layout> layout_of(const std::vector<std::byte>& bytes) { return Layout::b
 
 Connection::Connection(std::string agent, Role role, Ends ends, const Registrations& registrations, Inbox& inbox)
     : agent_(std::move(agent)),
+      shown_(printable(agent_)),
       role_(role),
       registrations_(registrations),
       inbox_(inbox),
@@ -104,7 +105,7 @@ bool Connection::listen() {
     const std::int64_t bytes = (*found)->bytes;
     const auto most = most_bytes(kind);
     if (!most || std::cmp_greater(bytes, *most) || (kind != Kind::notice && std::cmp_not_equal(bytes, *most))) {
-      lose({Code::malformed, fmt::format("agent {} sends {} bytes of kind {}", agent_, bytes, (*found)->tag)});
+      lose({Code::malformed, fmt::format("agent {} sends {} bytes of kind {}", shown_, bytes, (*found)->tag)});
       return false;
     }
     incoming_ = Incoming{kind, std::vector<std::byte>(static_cast<std::size_t>(bytes)), nullptr};
@@ -158,11 +159,11 @@ Result<void> Connection::learn(const std::vector<std::byte>& answer) {
     asked->second =
         base::fail(Code::invalid_argument, fmt::format("agent {} has not registered this memory, or not any more: load its metadata "
                                                        "again",
-                                                       agent_));
+                                                       shown_));
     return {};
   }
   if (said.rank != other() || said.bytes <= 0)
-    return base::fail(Code::malformed, fmt::format("agent {} gives memory of {} bytes of rank {}", agent_, said.bytes, said.rank));
+    return base::fail(Code::malformed, fmt::format("agent {} gives memory of {} bytes of rank {}", shown_, said.bytes, said.rank));
   asked->second = Known{.exposed = {said.rank, said.number, said.bytes}, .key = said.has_key != 0 ? std::optional(said.key) : std::nullopt};
   return {};
 }
@@ -235,7 +236,7 @@ Result<void> Connection::resolve(std::vector<Part>& parts, bool puts, std::int64
     if (base::now_ns() > deadline)
       return base::fail(Code::timeout, fmt::format("agent {} does not answer: is its process stopped, or busy? timeout_s sets how long is "
                                                    "waited",
-                                                   agent_));
+                                                   shown_));
     if (!moved) std::this_thread::yield();
   }
 }
@@ -297,7 +298,7 @@ void Connection::withdraw(const Token& token, std::int64_t timeout_ns) {
   if (ends_.ranks == nullptr) return;
   const Result<void> gone = ends_.ranks->withdraw(exposed, timeout_ns);
   if (gone) return;
-  lose({Code::timeout, fmt::format("memory is deregistered that agent {} was using: the connection to it ends", agent_)});
+  lose({Code::timeout, fmt::format("memory is deregistered that agent {} was using: the connection to it ends", shown_)});
   ends_.ranks.reset();
 }
 
@@ -423,7 +424,7 @@ void Connection::end(Transfer& transfer) {
   transfer.requests_.clear();
   if (!std::ranges::all_of(transfer.jobs_, &Direct::Job::over)) {
     ends_.direct.reset();  // its requests end with it
-    lose({Code::peer_lost, fmt::format("a transfer to agent {} was released while it was under way", agent_)});
+    lose({Code::peer_lost, fmt::format("a transfer to agent {} was released while it was under way", shown_)});
   }
   transfer.jobs_.clear();
   transfer.state_ = Transfer::State::over;

@@ -71,7 +71,8 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  [[nodiscard]] const std::string& agent() const { return agent_; }
+  /// The agent's name for people.
+  [[nodiscard]] const std::string& shown() const { return shown_; }
   [[nodiscard]] Role role() const { return role_; }
   /// Why nothing goes this way any more.
   [[nodiscard]] std::optional<base::Error> lost() const;
@@ -150,7 +151,7 @@ class Connection {
   [[nodiscard]] int other() const { return role_ == Role::first ? 1 : 0; }
   [[nodiscard]] std::optional<std::size_t> most_bytes(Kind kind) const;
 
-  const std::string agent_;
+  const std::string agent_, shown_;
   const Role role_;
   const Registrations& registrations_;
   Inbox& inbox_;

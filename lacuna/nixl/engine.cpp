@@ -226,7 +226,7 @@ nixl_status_t Engine::releaseReqH(nixlBackendReqH* handle) const {
       if (!wish.again) return NIXL_ERR_REPOST_ACTIVE;
       base::log(base::Level::warn, fmt::format("NIXL agent {}: a transfer is released while it is under way: the connection to agent {} "
                                                "ends with it. Wait until checkXfer() says that it is over",
-                                               localAgent, transfer->connection->agent()));
+                                               localAgent, transfer->connection->shown()));
     }
     transfer->connection->end(*transfer);
     delete transfer;

@@ -54,11 +54,6 @@ Result<std::string> exchange(nic::Bootstrap& bootstrap, std::string_view mine, s
   return std::string(reinterpret_cast<const char*>(theirs.bytes.data()), theirs.bytes.size());
 }
 
-std::string printable(std::string text) {
-  std::ranges::replace_if(text, [](unsigned char byte) { return byte < ' ' || byte > '~'; }, '?');
-  return text;
-}
-
 // Another one's.
 class Borrowed final : public nic::Bootstrap {
  public:

@@ -37,6 +37,13 @@ using layout::Layout;
 
 inline constexpr double kNsPerSecond = 1e9;
 
+/// What a peer said, harmless to a terminal.
+inline std::string printable(std::string text) {
+  for (char& byte : text)
+    if (byte < ' ' || byte > '~') byte = '?';
+  return text;
+}
+
 /// What a program gives to createBackend().
 struct Settings {
   /// As nic::open(); empty: LACUNA_NIC; or else "local" on one machine, and what there is between two

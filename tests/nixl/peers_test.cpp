@@ -113,7 +113,7 @@ class Stranger {
     std::thread other([&] { hostile_ = make(1 - rank_); });
     Connection::Ends ends = make(rank_);
     other.join();
-    connection_ = std::make_unique<Connection>("stranger", role, std::move(ends), registrations_, inbox_);
+    connection_ = std::make_unique<Connection>("stranger\x1b[31m\n", role, std::move(ends), registrations_, inbox_);
   }
   ~Stranger() {
     std::thread end([&] { connection_.reset(); });
@@ -196,6 +196,7 @@ TEST(NixlPeers, SayWhatTheirRoleMayAndEndTheConnectionElse) {
         EXPECT_EQ(why.code, base::Code::malformed);
         const std::string of_kind = fmt::format("of kind {}", may ? kNoKind : kind);
         EXPECT_TRUE(why.message.ends_with(of_kind)) << why.message;
+        EXPECT_TRUE(why.message.starts_with("agent stranger?[31m? sends ")) << why.message;
       }
     }
   }
