@@ -8,9 +8,10 @@ namespace lacuna::nixl {
 
 Result<void> Inbox::put(const std::string& agent, std::string text) {
   const std::scoped_lock lock(mutex_);
-  if (bytes_ + text.size() > kMostBytes)
+  const std::size_t bytes = sizeof(notif_list_t::value_type) + agent.size() + text.size();
+  if (bytes_ + bytes > kMostBytes)
     return base::fail(base::Code::limit, fmt::format("{} bytes of notifications wait here; fetch them by getNotifs()", kMostBytes));
-  bytes_ += text.size();
+  bytes_ += bytes;
   all_.emplace_back(agent, std::move(text));
   return {};
 }

@@ -13,7 +13,8 @@ namespace lacuna::nixl {
 /// Any thread may call.
 class Inbox {
  public:
-  /// Bytes of notifications that wait for their program, at most: it asks for them in a loop or never.
+  /// Bytes of notifications that wait for their program, at most, with the names of their agents and what a list takes
+  /// for each: the program asks for them in a loop or never.
   static constexpr std::size_t kMostBytes = 64 << 20;
   /// Errors: limit (there is no room).
   Result<void> put(const std::string& agent, std::string text);

@@ -172,8 +172,8 @@ TEST(NixlPeers, HostileMessagesReachNothing) {
   EXPECT_GT(lost, kRounds / 2);
 }
 
-// Every kind of every length that is a limit, to both roles. What may be said leaves the connection for what comes next,
-// which never may.
+// Every kind of every length that is a limit, to both roles. What may be said leaves the connection for what comes
+// next, which never may.
 TEST(NixlPeers, SayWhatTheirRoleMayAndEndTheConnectionElse) {
   using Role = Connection::Role;
   constexpr int kAsk = 1, kAnswer = 2, kNotice = 3, kNoKind = 999;
