@@ -162,7 +162,7 @@ TEST(Lists, BeyondWhatFitsSayWhatIsWrong) {
   EXPECT_EQ(value(Layout::indexed_block(1, List{}, block)).size(), 0);
 }
 
-// What is cut of a long list of nested blocks has one wire form, whichever it was made by: a peer finds it by its digest.
+// What is cut of a long list of nested blocks has one wire form, however it was made: a peer finds it by its digest.
 TEST(Lists, OfNestedBlocksKeepTheirFormWhenCut) {
   Random random(5);
   List pages;

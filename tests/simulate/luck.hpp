@@ -20,7 +20,7 @@ struct Luck {
   int no_memory = 0;         ///< an allocation that is
   int jumps = 0;             ///< of a hundred thousand: a look at the clock that is further than it was, by up to
   std::int64_t jump_ns = 0;  ///
-  int spoils = 0;            ///< what is packed has a wrong byte: to see that the judge notices
+  bool spoils = false;       ///< each message has a wrong byte: to see that the judge notices
   int dies = -1;             ///< the rank that does,
   std::int64_t dies_at = 0;  ///< at this call of its NIC
 

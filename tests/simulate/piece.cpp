@@ -39,6 +39,10 @@ void Piece::spoil() {
   for (std::size_t i = 0; i < memory_.size(); ++i) memory_[i] = noise(i);
 }
 
+void Piece::spoil_first() {
+  if (!places_.empty()) memory_[static_cast<std::size_t>(places_.front() - low_)] ^= std::byte{1};
+}
+
 void Piece::fill(std::uint64_t of) {
   spoil();
   for (std::size_t i = 0; i < places_.size(); ++i)

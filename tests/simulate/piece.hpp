@@ -23,6 +23,8 @@ class Piece {
   [[nodiscard]] std::byte* base() { return memory_.data() - low_; }
   /// What is sent, in its places; what is between them is noise.
   void fill(std::uint64_t of);
+  /// The first byte is another one.
+  void spoil_first();
   /// All of the memory as it is before something is received.
   void spoil();
   /// The bytes, in the order of the layout: a byte that occurs twice is what was put there last.

@@ -205,6 +205,7 @@ class Player {
               .piece = std::make_unique<Piece>(step.seed + (receives ? 2 : 1), remote ? slot.size() : step.bytes, receives)};
     Piece& piece = *one.piece;
     receives ? piece.spoil() : piece.fill(step.seed);
+    if (stage_.story.luck.spoils && role == Role::sends) piece.spoil_first();
     const auto& there = stage_.exposed[static_cast<std::size_t>(step.to)];
     const std::int64_t at = step.number * kSlot;
     Result<Request*> made = base::fail(base::Code::unsupported, "");

@@ -193,12 +193,6 @@ std::int64_t Unlucky::now() {
   return inside_.now() + jumped_ns_;
 }
 
-void Unlucky::pack(const layout::Layout& layout, const std::byte* base, std::int64_t position, std::int64_t length, std::byte* out,
-                   copy::Caching caching) {
-  inside_.pack(layout, base, position, length, out, caching);
-  if (length > 0 && happens(luck_.spoils, 1000)) out[random_.below(length)] ^= std::byte{1};
-}
-
 Result<nic::Buffer> Unlucky::allocate(std::size_t bytes) {
   if (!call()) return std::unexpected(kDead);
   return inside_.allocate(bytes);

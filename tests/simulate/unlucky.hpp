@@ -56,7 +56,9 @@ class Unlucky final : public nic::Context {
   nic::Result<std::unique_ptr<nic::Hub>> create_hub(nic::CompletionQueue& queue, const nic::QueuePairOptions& options) override;
   int poll(nic::CompletionQueue& queue, std::span<nic::Completion> completions) override;
   void pack(const layout::Layout& layout, const std::byte* base, std::int64_t position, std::int64_t length, std::byte* out,
-            copy::Caching caching) override;
+            copy::Caching caching) override {
+    inside_.pack(layout, base, position, length, out, caching);
+  }
   void unpack(const layout::Layout& layout, std::byte* base, std::int64_t position, std::int64_t length, const std::byte* in,
               copy::Caching caching) override {
     inside_.unpack(layout, base, position, length, in, caching);
