@@ -33,6 +33,8 @@ struct Stage {
   std::map<int, const Step*> steps;  // by number
   std::vector<protocol::Exposed> exposed;
   std::vector<bool> was_put;  // by number
+  // Numbers of steps stay where others are left out
+  [[nodiscard]] std::int64_t slots() const { return steps.empty() ? 1 : steps.rbegin()->first + 1; }
 };
 
 // Blocks of a slot: so many of so many bytes, with gaps.
@@ -58,7 +60,7 @@ class Player {
  public:
   Player(Stage& stage, Unlucky& nic, Communicator& ranks)
       : stage_(stage), nic_(nic), ranks_(ranks), random_(stage.story.seed + 77u * static_cast<unsigned>(ranks.rank())) {
-    memory_.resize(static_cast<std::size_t>(kSlot * (stage.story.steps() + 1)));
+    memory_.resize(static_cast<std::size_t>(kSlot * stage.slots()));
   }
 
   void play() {
@@ -413,7 +415,7 @@ Outcome run(const Story& story, bool keeps_trace) {
   for (const Round& round : story.rounds) {
     for (const Step& step : round) stage.steps[step.number] = &step;
   }
-  stage.was_put.resize(stage.steps.empty() ? 0 : static_cast<std::size_t>(stage.steps.rbegin()->first) + 1);
+  stage.was_put.resize(static_cast<std::size_t>(stage.slots()));
   int begun = 0;
   const Result<void> ran = (*world)->run([&](int rank) -> Result<void> {
     Unlucky nic((*world)->context(rank), story.luck, story.seed, rank, kUntil, story.ranks, begun, trace);
