@@ -2,7 +2,7 @@
 // begin, unpacked from the others' boards as these are there. So no call waits, and a rank that has begun its part
 // needs not be in MPI for the others to end theirs.
 //
-// All ranks have to go by boards in a call, or none. They cannot ask one another, so whoever begins the call first
+// All ranks have to go by boards in a call, or none. They cannot ask one another, so the rank that begins it first
 // decides (order.hpp). Only calls are so of which all ranks know how long the blocks are: else a rank could not know
 // whether the others' boards have room.
 #pragma once

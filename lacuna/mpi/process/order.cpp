@@ -13,7 +13,7 @@ OrderEntry* look_for(OrderTable& table, std::uint64_t key) {
 
 }  // namespace
 
-// An entry stays whose it is. So whoever finds a table full finds it so for ever, as all others do.
+// An entry stays whose it is. So a rank that finds a table full finds it so for ever, as all others do.
 OrderEntry* entry_in(OrderTable& table, std::uint64_t key) {
   for (OrderEntry& one : table) {
     std::uint64_t seen = 0;

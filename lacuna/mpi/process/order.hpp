@@ -4,10 +4,11 @@
 //   a table of each rank   communicator: key, generations │ what its rank has made │ a word for each call
 //                          communicator: ...
 //
-// All ranks begin these calls of a communicator in the same order. Whoever begins the n-th first decides for all how it
-// goes: by one exchange of the call's word, which the communicator's rank 0 has. The others find the decision there.
-// Words are used again. They come in generations, of which two have room: whoever begins a generation first looks
-// whether all ranks have left the last but one, and closes the order if one has not. From there on all is the host's.
+// All ranks begin these calls of a communicator in the same order. The rank that begins the n-th first decides for all
+// how it goes: by one exchange of the call's word, which the communicator's rank 0 has. The others find the decision
+// there. Words are used again. They come in generations, of which two have room: the rank that begins a generation
+// first looks whether all ranks have left the last but one, and closes the order if one has not. From there on all is
+// the host's.
 //
 // A board is decided for only if every rank has said that it has its board and reaches those of the others. So a rank
 // that has no memory for an order, or a table without room, needs to tell nobody: it leaves all such calls to the host,
