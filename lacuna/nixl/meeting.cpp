@@ -40,10 +40,8 @@ std::string fresh_name() {
 }
 
 nic::Hello hello_of(std::string_view text) {
-  nic::Hello hello;
-  hello.bytes.resize(text.size());
-  std::memcpy(hello.bytes.data(), text.data(), text.size());
-  return hello;
+  const auto bytes = std::as_bytes(std::span(text));
+  return {.bytes = {bytes.begin(), bytes.end()}, .files = {}, .process = 0};
 }
 
 // What the peer says, short, and harmless to a terminal.
