@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
+#include <span>
 
 namespace lacuna::nixl {
 namespace {
