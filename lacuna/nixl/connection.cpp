@@ -78,7 +78,7 @@ bool Connection::step() {
 
 // Transfers go on, and notify the peer, whether or not their program looks after them.
 bool Connection::advance() {
-  if (role_ == Role::alone) return false;
+  if (role_ == Role::alone) return ends_.ranks->progress();
   bool moved = false;
   if (!lost_) {
     moved = ends_.ranks->progress();
@@ -86,6 +86,11 @@ bool Connection::advance() {
     moved = flush() || moved;
   }
   return std::erase_if(active_, [this](Transfer* transfer) { return advance(*transfer).has_value(); }) > 0 || moved;
+}
+
+// Requests move on together, in advance(): each of many would move all.
+std::optional<Result<protocol::Status>> Connection::ended(Request* request) {
+  return ends_.ranks->is_done(request) ? ends_.ranks->test(request) : std::nullopt;
 }
 
 // Nothing: the peer of this role may not say that.
@@ -118,7 +123,7 @@ bool Connection::listen() {
     }
     incoming_->request = *begun;
   }
-  const auto done = ends_.ranks->test(incoming_->request);
+  const auto done = ended(incoming_->request);
   if (!done) return false;
   const Incoming message = std::move(*incoming_);
   incoming_.reset();
@@ -201,12 +206,15 @@ Result<void> Connection::say(Kind kind, std::vector<std::byte> bytes) {
   return {};
 }
 
+// They mostly end in their order: one that does not keeps its memory until those before it are over.
 bool Connection::flush() {
-  return std::erase_if(outgoing_, [this](const Outgoing& message) {
-           const auto done = ends_.ranks->test(message.request);
-           if (done && !*done) lose(done->error());
-           return done.has_value();
-         }) > 0;
+  bool moved = false;
+  for (; !outgoing_.empty(); outgoing_.pop_front(), moved = true) {
+    const auto done = ended(outgoing_.front().request);
+    if (!done) break;
+    if (!*done) lose(done->error());
+  }
+  return moved;
 }
 
 Result<void> Connection::notify(std::string text) {
@@ -396,7 +404,7 @@ std::optional<Result<void>> Connection::advance(Transfer& transfer) {
   }
   const bool waits = advance_jobs(transfer);
   while (transfer.state_ == State::moving && !transfer.requests_.empty()) {
-    const auto done = ends_.ranks->test(transfer.requests_.back());
+    const auto done = ended(transfer.requests_.back());
     if (!done) return std::nullopt;
     if (!*done && !transfer.error_) transfer.error_ = done->error();
     transfer.requests_.pop_back();

@@ -92,7 +92,7 @@ class Connection {
     bool again;  ///< it was said before
     bool busy;   ///< the transfer is under way
   };
-  /// The program wants to be rid of a transfer, which notifies nobody from then on.
+  /// The program wants to be rid of a transfer, which notifies no agent from then on.
   Wish release(Transfer& transfer);
   /// Ends a transfer, so that its memory is the program's again; one that is under way takes the connection with it.
   void end(Transfer& transfer);
@@ -144,6 +144,7 @@ class Connection {
   Result<void> say(Kind kind, std::vector<std::byte> bytes);
   Result<void> tell(std::string text);
   bool flush();
+  std::optional<Result<protocol::Status>> ended(protocol::Request* request);
   void lose(base::Error error);
   Result<void> begin(Transfer& transfer, Part part, std::vector<Part>& begun);
   std::optional<Result<void>> advance(Transfer& transfer);

@@ -280,6 +280,8 @@ class Communicator {
   /// message: truncated (it was longer than the receive; the memory may hold a part of it); peer_lost; transfer;
   /// malformed.
   std::optional<Result<Status>> test(Request* request);
+  /// Whether it is done, as far as this rank knows. Moves nothing on: for a caller that has many, and moves on once.
+  [[nodiscard]] bool is_done(const Request* request) const;
   /// Moves on until one of them is done; nullptrs are skipped. The index of one that is, without ending it: test() says
   /// what became of it.
   /// Errors: invalid_argument (none that is not null); timeout, where `timeout_ns` went by.

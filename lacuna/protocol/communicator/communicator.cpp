@@ -148,6 +148,11 @@ std::optional<Result<Status>> Communicator::test(Request* request) {
   return parts_->end(request);
 }
 
+bool Communicator::is_done(const Request* request) const {
+  const auto lock = parts_->enter();
+  return request->state == Request::State::done;
+}
+
 Result<Status> Communicator::wait(Request* request) {
   auto lock = parts_->enter();
   LACUNA_TRY(parts_->progress.until(lock, [&] { return request->state == Request::State::done; }, kForever));

@@ -228,6 +228,8 @@ TEST(Self, MessagesArrive) {
       protocol::Request* waiting = LACUNA_END_TRY(ranks.irecv(before.base(), before.layout, kAnySource, 1));
       protocol::Request* sent[] = {LACUNA_END_TRY(ranks.isend(send.base(), send.layout, ranks.rank(), 1)),
                                    LACUNA_END_TRY(ranks.isend(send.base(), send.layout, ranks.rank(), 2))};
+      protocol::Request* none = LACUNA_END_TRY(ranks.irecv(after.base(), after.layout, ranks.rank(), 9));
+      LACUNA_END_EXPECT(ranks.is_done(waiting) && !ranks.is_done(none) && ranks.cancel(none));
       LACUNA_END_EXPECT(LACUNA_END_TRY(ranks.wait(waiting)).source == ranks.rank());
       LACUNA_END_TRY(ranks.recv(after.base(), after.layout, ranks.rank(), kAnyTag));
       LACUNA_END_TRY(ranks.wait_all(sent));
