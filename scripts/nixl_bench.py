@@ -83,7 +83,25 @@ class Row:
 # --- the two ends, run by NIXL's Python -------------------------------------------------------------------------------
 
 
-class End:
+class Letters:
+    """Files of a folder, by which two ends first talk."""
+
+    folder: Path
+
+    def put(self, name: str, data: bytes) -> None:
+        (self.folder / f"{name}.part").write_bytes(data)
+        (self.folder / f"{name}.part").rename(self.folder / name)
+
+    def get(self, name: str) -> bytes:
+        deadline = time.monotonic() + PATIENCE
+        while not (self.folder / name).exists():
+            if time.monotonic() > deadline:
+                sys.exit(f"waited {PATIENCE:.0f} s in vain for {name}")
+            time.sleep(0.002)
+        return (self.folder / name).read_bytes()
+
+
+class End(Letters):
     """An agent with data to send and room to receive, and the files by which two ends first talk."""
 
     def __init__(self, role: str, folder: Path, plugin: str, nic: str, block: int) -> None:
@@ -101,18 +119,6 @@ class End:
         self.agent.register_memory(stretches, "DRAM")
         self.put(f"{role}.bases", f"{self.data.ctypes.data} {self.room.ctypes.data}".encode())
         self.put(f"{role}.metadata", self.agent.get_agent_metadata())
-
-    def put(self, name: str, data: bytes) -> None:
-        (self.folder / f"{name}.part").write_bytes(data)
-        (self.folder / f"{name}.part").rename(self.folder / name)
-
-    def get(self, name: str) -> bytes:
-        deadline = time.monotonic() + PATIENCE
-        while not (self.folder / name).exists():
-            if time.monotonic() > deadline:
-                sys.exit(f"waited {PATIENCE:.0f} s in vain for {name}")
-            time.sleep(0.002)
-        return (self.folder / name).read_bytes()
 
     def blocks(self, shape: str, count: int) -> tuple[Any, Any]:
         """Which blocks go, and to which: the same at both ends."""

@@ -18,10 +18,13 @@ from pathlib import Path
 import numpy as np
 from nixl import nixl_agent, nixl_agent_config
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
+from nixl_bench import Letters
+
 PATIENCE = 120.0
 
 
-class Agent:
+class Agent(Letters):
     """An agent with one registration, and what it needs to talk to another one."""
 
     def __init__(self, role: str, folder: Path, nic: str, size: int) -> None:
@@ -31,18 +34,6 @@ class Agent:
         self.memory = np.random.default_rng(1 if role == "target" else 2).integers(0, 256, size, dtype=np.uint8)
         self.base = self.memory.ctypes.data
         self.registered = self.agent.register_memory([(self.base, size, 0, "")], "DRAM")
-
-    def put(self, name: str, data: bytes) -> None:
-        (self.folder / f"{name}.part").write_bytes(data)
-        (self.folder / f"{name}.part").rename(self.folder / name)
-
-    def get(self, name: str) -> bytes:
-        deadline = time.monotonic() + PATIENCE
-        while not (self.folder / name).exists():
-            if time.monotonic() > deadline:
-                sys.exit(f"waited {PATIENCE:.0f} s in vain for {name}")
-            time.sleep(0.005)
-        return (self.folder / name).read_bytes()
 
     def tell(self) -> None:
         self.put(f"{self.role}.base", str(self.base).encode())
