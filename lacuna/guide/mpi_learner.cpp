@@ -49,6 +49,11 @@ MpiLearner::Started MpiLearner::start(MpiPrices& prices, const Transfer& transfe
   return {.way = trial->way, .tries = true, .learned = std::move(learned)};
 }
 
+void MpiLearner::break_off() {
+  contests_.give_up(0);
+  round_ = {};
+}
+
 std::string MpiLearner::describe() const {
   return fmt::format("learning: {} of {} transfers went another way; {} comparisons decided, {} for the other way", contests_.tried(),
                      contests_.transfers(), contests_.settled(), contests_.better());

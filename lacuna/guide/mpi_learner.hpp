@@ -44,6 +44,8 @@ class MpiLearner {
     std::optional<MpiLearned> learned;  ///< by the round that has ended. Choices may have changed
   };
   Started start(MpiPrices& prices, const Transfer& transfer, std::int64_t now);
+  /// The transfer that was to come next in a trial went another way than it had to.
+  void break_off();
 
   /// What was found out: the contests that are decided.
   [[nodiscard]] std::span<const MpiLearned> learned() const { return learned_; }

@@ -135,6 +135,24 @@ TEST_F(MpiLearns, OfMessagesToSeveralRanks) {
   EXPECT_EQ(prices_.choose(kUse, piece_), second);
 }
 
+// A trial whose next transfer went another way says nothing.
+TEST_F(MpiLearns, NothingOfTrialsThatAreBrokenOff) {
+  const MpiWay first = first_two().first;
+  MpiLearner learner({.learning = Learning::on, .one_in = 10}, "");
+  int tried = 0;
+  for (int round = 0; round < 50'000; ++round) {
+    now_ += base_ns_;
+    learner.waited();
+    if (learner.rests()) continue;
+    if (!learner.start(prices_, {.use = kUse, .piece = piece_}, static_cast<std::int64_t>(now_)).tries) continue;
+    ++tried;
+    learner.break_off();
+  }
+  EXPECT_GT(tried, 10);
+  EXPECT_EQ(learner.settled(), 0);
+  EXPECT_EQ(prices_.choose(kUse, piece_), first);
+}
+
 TEST_F(MpiLearns, LittleFromNoise) {
   for (const MpiWay way : kWays) truth_[way] = 1;
   noise_ = 0.9;

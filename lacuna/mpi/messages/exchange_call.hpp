@@ -343,6 +343,7 @@ bool exchange(Job& job, const CollectiveCall<Number, At>& call, Ways::OneWay& tr
   const bool left = detail::is_left(job, call, of->places.size(), kind, *asking, of->board.get(), tries);
   if (left && !ordered) return false;
   const TrialOrder order = tries ? detail::order_of(job, call, *of, ordered, tried) : TrialOrder();
+  if (tries && ordered && !tried.holds()) job.ways.break_off();  // this call is of other blocks than the trial
   if (left) return false;
   const std::optional<Pattern> pattern = detail::pattern_of(call.kind, call.root, call.comm, *of);
   if (!pattern) return false;

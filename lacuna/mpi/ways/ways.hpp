@@ -118,6 +118,8 @@ class Ways {
     MpiWay way{}, chosen{};
     std::optional<guide::MpiLearned> learned;
   };
+  /// The call that was to be tried next has gone by.
+  void break_off() { learner_->break_off(); }
   [[nodiscard]] Together try_together(MpiUse use, const Type& type, Count count, const void* comm, Types& types);
   /// A receive has begun. The next call that waits may then wait for another rank,
   void receives() {
