@@ -16,10 +16,9 @@ struct Luck {
   std::int64_t slow_ns = 0;
   int stalls = 0;  ///< of a hundred thousand: a poll before which the process has no CPU for so long, at most
   std::int64_t stall_ns = 0;
-  int no_keys = 0;           ///< a registration that is refused
-  int no_memory = 0;         ///< an allocation that is
-  int jumps = 0;             ///< of a hundred thousand: a look at the clock that is further than it was, by up to
-  std::int64_t jump_ns = 0;  ///
+  int no_keys = 0;  ///< a registration that is refused
+  int jumps = 0;    ///< of a hundred thousand: a look at the clock that is further than it was, by up to
+  std::int64_t jump_ns = 0;
   bool spoils = false;       ///< each message has a wrong byte: to see that the judge notices
   int dies = -1;             ///< the rank that does,
   std::int64_t dies_at = 0;  ///< at this call of its NIC

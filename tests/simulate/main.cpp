@@ -97,9 +97,14 @@ int simulate(const Options& options) {
   auto* const now = reinterpret_cast<std::atomic<std::uint64_t>*>(&done + 1);
   std::vector<pid_t> jobs;
   for (int job = 0; job < options.jobs; ++job) {
-    jobs.push_back(fork());
-    if (jobs.back() > 0) continue;
-    if (jobs.back() < 0) return std::perror("lacuna_simulate: fork"), 1;
+    const pid_t made = fork();
+    if (made < 0) {  // the shares of those that there are are played, and the others missed
+      std::perror("lacuna_simulate: fork");
+      ++done.bad;
+      break;
+    }
+    if (made > 0) jobs.push_back(made);
+    if (made > 0) continue;
     play_all(options, job, done, now[job]);
     std::fflush(stdout);
     _exit(0);

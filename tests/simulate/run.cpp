@@ -429,7 +429,6 @@ Outcome run(const Story& story, bool keeps_trace) {
       Player(stage, nic, **made).play();
     }
     outcome.happened.add(nic.happened());
-    outcome.ns = std::max(outcome.ns, nic.time());
     return {};
   });
   if (!ran) outcome.wrong.push_back(ran.error().text());

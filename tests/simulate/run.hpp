@@ -17,7 +17,6 @@ struct Outcome {
   Happened happened;
   std::int64_t messages = 0;  ///< steps that ended well
   std::int64_t failed = 0;    ///< and that failed, as they may
-  std::int64_t ns = 0;        ///< of virtual time
 };
 
 /// Throws std::bad_alloc.

@@ -42,6 +42,8 @@ Story shrink(Story story, const std::function<bool(const Story&)>& fails, int mo
     Story luckier = search.best;
     if (std::exchange(luckier.luck.*kind, 0) != 0) search.try_it(luckier);
   }
+  Story living = search.best;
+  if (std::exchange(living.luck.dies, -1) >= 0) search.try_it(living);
   for (int stretch = std::max(1, search.best.steps() / 2); stretch > 0; stretch /= 2) {
     while (leave_out(search, stretch) && search.left > 0) {
     }

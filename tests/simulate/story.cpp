@@ -89,7 +89,6 @@ Luck draw_luck(Random& random, int ranks) {
   luck.stalls = often(random, 300);
   luck.stall_ns = random.scaled(3'000'000'000);
   luck.no_keys = often(random, 500);
-  luck.no_memory = 0;
   luck.jumps = often(random, 3000);
   luck.jump_ns = random.scaled(2'000'000'000);
   if (random.one_in(5)) {
@@ -130,10 +129,9 @@ std::string Story::describe() const {
       "unexpected {}, registering {}, method '{}', {}\n",
       seed, ranks, ranks_per_node, hub ? "a hub" : "connections", profile, max_send_wr, max_recv_wr, max_sge, keys, eager_bytes, part_bytes,
       registered_bytes, registered_entries, unexpected_bytes, registering, method, learns ? "learns" : "learns nothing");
-  text += fmt::format(
-      "luck: late {} by {} ns, slow {} by {}, stalls {} of {}, no keys {}, no memory {}, jumps {} by {}, rank {} dies at call {}\n",
-      luck.late, luck.late_ns, luck.slow, luck.slow_ns, luck.stalls, luck.stall_ns, luck.no_keys, luck.no_memory, luck.jumps, luck.jump_ns,
-      luck.dies, luck.dies_at);
+  text += fmt::format("luck: late {} by {} ns, slow {} by {}, stalls {} of {}, no keys {}, jumps {} by {}, rank {} dies at call {}\n",
+                      luck.late, luck.late_ns, luck.slow, luck.slow_ns, luck.stalls, luck.stall_ns, luck.no_keys, luck.jumps, luck.jump_ns,
+                      luck.dies, luck.dies_at);
   for (std::size_t i = 0; i < rounds.size(); ++i) {
     for (const Step& step : rounds[i]) {
       text +=

@@ -20,17 +20,14 @@ class Trace {
     line_ += '\n';
     for (const char c : line_) digest_ = (digest_ ^ static_cast<unsigned char>(c)) * 0x100000001b3u;  // FNV-1a
     if (keeps_) text_ += line_;
-    ++lines_;
   }
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] std::uint64_t digest() const { return digest_; }
-  [[nodiscard]] std::int64_t lines() const { return lines_; }
 
  private:
   bool keeps_;
   std::string line_, text_;
   std::uint64_t digest_ = 0xcbf29ce484222325u;
-  std::int64_t lines_ = 0;
 };
 
 }  // namespace lacuna::simulate

@@ -9,8 +9,6 @@ using nic::Completion;
 using nic::Result;
 
 void Happened::add(const Happened& other) {
-  posts += other.posts;
-  completions += other.completions;
   late += other.late;
   slow += other.slow;
   stalls += other.stalls;
@@ -72,7 +70,6 @@ class Unlucky::Pair final : public nic::QueuePair {
   [[nodiscard]] const nic::Limits& limits() const override { return limits_; }
   Result<void> post_chain(std::span<const nic::SendRequest> chain) override {
     if (!context_.call()) return context_.gone();
-    context_.happened_.posts += std::ssize(chain);
     const Result<void> posted = inside_->post_chain(chain);
     context_.trace_.say(context_.inside_.now(), context_.rank_, "posts {} {} on {}{}", chain.size(), nic::opcode_name(chain.front().opcode),
                         number_, posted ? "" : ": " + posted.error().message);
@@ -111,7 +108,6 @@ class Unlucky::Hub final : public nic::Hub {
   void end() { inside_.reset(); }
   Result<void> post_send(int to, const nic::SendRequest& request) override {
     if (!context_.call()) return context_.gone();
-    ++context_.happened_.posts;
     const Result<void> posted = inside_->post_send(to, request);
     context_.trace_.say(context_.inside_.now(), context_.rank_, "posts a send to {}{}", to, posted ? "" : ": " + posted.error().message);
     return posted;
@@ -250,7 +246,6 @@ int Unlucky::poll(nic::CompletionQueue& queue, std::span<Completion> completions
     const Completion& one = completions[static_cast<std::size_t>(told++)];
     trace_.say(now, rank_, "hears of {} on {}: {}", nic::opcode_name(one.opcode), one.qp_num, nic::status_name(one.status));
   }
-  happened_.completions += told;
   return told;
 }
 

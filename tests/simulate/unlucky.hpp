@@ -20,7 +20,6 @@ namespace lacuna::simulate {
 
 /// What happened, over all ranks.
 struct Happened {
-  std::int64_t posts = 0, completions = 0;
   std::int64_t late = 0, slow = 0, stalls = 0, refused = 0, jumps = 0, deaths = 0;
   [[nodiscard]] std::int64_t faults() const { return late + slow + stalls + refused + jumps + deaths; }
   void add(const Happened& other);
