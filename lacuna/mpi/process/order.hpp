@@ -11,7 +11,7 @@
 // the host's.
 //
 // A board is decided for only if every rank has said that it has its board and reaches those of the others. So a rank
-// that has no memory for an order, or a table without room, needs to tell nobody: it leaves all such calls to the host,
+// that has no memory for an order, or a table without room, tells no other rank: it leaves all such calls to the host,
 // and so do the others.
 #pragma once
 
@@ -41,7 +41,7 @@ struct alignas(64) OrderEntry {
   [[nodiscard]] bool has_made() const { return (made.load(std::memory_order_acquire) & (kMade | kReaches)) != 0; }
   [[nodiscard]] bool reaches() const { return (made.load(std::memory_order_acquire) & kReaches) != 0; }
   static constexpr std::size_t kCalls = 64;
-  std::atomic<std::uint64_t> key = 0;         ///< 0: nobody's yet; the owner or any rank of the communicator takes it
+  std::atomic<std::uint64_t> key = 0;         ///< 0: free; the owner or any rank of the communicator takes it
   std::atomic<std::uint64_t> generation = 0;  ///< of its rank 0: the last that was begun, twice; odd: closed from there
   std::atomic<std::uint64_t> begun = 0;       ///< of its own: the generation in which this rank is
   /// kMade: a board; kReaches: and the others' are reached; kGone: the rank reads no board of this communicator more

@@ -79,8 +79,8 @@ class Reshard:
     """How a tensor goes from one sharding to another. Made by `lacuna.reshard`.
 
     The plan has a layout for each side of each pair of ranks that have elements in common. Making it takes time by the
-    number of such pairs, whatever the number of pieces is that they consist of. Each rank makes what concerns itself;
-    ranks come to the same plan without talking.
+    number of such pairs, whatever the number of pieces is that they consist of, and on each rank by the places of both
+    meshes in each dimension. Ranks come to the same plan without talking.
 
     **Replicas.** Each element of a target comes from exactly one rank. A rank that has it itself takes its own; others
     take from the replica that has to send the fewest bytes of this part so far.

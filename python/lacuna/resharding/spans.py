@@ -1,5 +1,6 @@
-"""One dimension of a tensor: which of its elements a shard has, and what two shards have in common. Nothing here grows
-with the number of elements, only with the pattern by which they are dealt out."""
+"""One dimension of a tensor: which of its elements a shard has, and what two shards have in common. What is
+here grows with the pattern by which elements are dealt out, not with their number: of two cyclic patterns with the
+product of their places and blocks within a common period."""
 
 from __future__ import annotations
 

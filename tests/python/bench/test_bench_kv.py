@@ -67,7 +67,7 @@ def test_a_choice_is_judged_by_the_half_that_did_not_pick() -> None:
         timed("umr_write", 8, 8, "flag"),
         timed("linked_write", 30, 20, "imm"),
         timed("multi_write", 20, 30, "imm"),
-        timed("linked_write", 1, 1),  # nobody is told of its end
+        timed("linked_write", 1, 1),  # its receiver is not told of its end
         timed("pack", 16, 16),
     ]
     found = row_of("case", "nic", 4, ("umr_write", "mapped", "flag"), rows)  # type: ignore[arg-type]
