@@ -89,7 +89,7 @@ bool Connection::advance() {
 }
 
 // Requests move on together, in advance(): each of many would move all.
-std::optional<Result<protocol::Status>> Connection::ended(Request* request) {
+std::optional<Result<protocol::Status>> Connection::ended(Request* request) const {
   return ends_.ranks->is_done(request) ? ends_.ranks->test(request) : std::nullopt;
 }
 

@@ -144,7 +144,7 @@ class Connection {
   Result<void> say(Kind kind, std::vector<std::byte> bytes);
   Result<void> tell(std::string text);
   bool flush();
-  std::optional<Result<protocol::Status>> ended(protocol::Request* request);
+  std::optional<Result<protocol::Status>> ended(protocol::Request* request) const;
   void lose(base::Error error);
   Result<void> begin(Transfer& transfer, Part part, std::vector<Part>& begun);
   std::optional<Result<void>> advance(Transfer& transfer);
