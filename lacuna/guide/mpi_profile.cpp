@@ -15,6 +15,7 @@ using namespace fields;
 namespace {
 
 constexpr const char* kMpiSchema = "lacuna-mpi-ways/3";
+constexpr std::int64_t kMostChunk = 1 << 30;  // a host's count is an int
 
 std::unexpected<base::Error> unfit(std::string message) { return base::fail(base::Code::invalid_argument, std::move(message)); }
 
@@ -49,6 +50,32 @@ struct MpiProfile {
     return {};
   }
 
+  // A number of bytes; null: never.
+  static base::Result<std::int64_t> bytes_in(const Json& json, const char* name, const std::string& where) {
+    constexpr double kMost = 1LL << 50;
+    const auto found = json.find(name);
+    if (found == json.end()) return unfit(fmt::format("{} lacks {}", where, name));
+    if (found->is_null()) return MpiThresholds::kNever;
+    return static_cast<std::int64_t>(LACUNA_TRY(number(*found, name, 1, kMost, where)));
+  }
+
+  // Each that was measured.
+  base::Result<void> of_thresholds(const Json& all) {
+    MpiThresholds& found = made.thresholds_;
+    if (all.contains("contiguous")) {
+      const Json& of = *LACUNA_TRY(member(all, "contiguous", Json::value_t::object, "an object", file + ": thresholds"));
+      found.contiguous = LACUNA_TRY(bytes_in(of, "from", file + ": thresholds, contiguous"));
+    }
+    if (all.contains("inter_node")) {
+      const Json& of = *LACUNA_TRY(member(all, "inter_node", Json::value_t::object, "an object", file + ": thresholds"));
+      found.inter_node = LACUNA_TRY(bytes_in(of, "from", file + ": thresholds, inter_node"));
+      found.chunk = LACUNA_TRY(bytes_in(of, "chunk", file + ": thresholds, inter_node"));
+      if (found.chunk > kMostChunk)
+        return unfit(fmt::format("{}: thresholds, inter_node: a chunk of {} bytes; at most {} are taken", file, found.chunk, kMostChunk));
+    }
+    return {};
+  }
+
   base::Result<void> of(const Json& json, MpiLibrary library) {
     if (!json.is_object()) return unfit(fmt::format("{} is no profile of an MPI", file));
     const std::string schema = LACUNA_TRY(text(json, "schema", file));
@@ -59,6 +86,9 @@ struct MpiProfile {
     made.file_ = file;
     made.machine_ = LACUNA_TRY(text(json, "machine", file));
     made.version_ = LACUNA_TRY(text(json, "library_version", file));
+    made.thresholds_ = usual_thresholds(library);
+    if (json.contains("thresholds"))
+      LACUNA_TRY(of_thresholds(*LACUNA_TRY(member(json, "thresholds", Json::value_t::object, "an object", file))));
     return of_uses(*LACUNA_TRY(member(json, "ns", Json::value_t::object, "an object", file)));
   }
 };

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -67,8 +68,10 @@ inline constexpr std::size_t kMpiWays = 3;
 /// former takes the host's way where there is no such way, the latter packs what is shorter, and leaves nothing to it.
 [[nodiscard]] MpiWay forced_mpi_way(std::optional<MpiWay> way, std::int64_t offered_from, MpiUse use, std::int64_t bytes);
 
-/// From how many bytes on an MPI's other ways are gone. Nothing measures these on the machine at hand.
+/// From how many bytes on an MPI's other ways are gone. `lacuna guide --mpi` measures the first, and with `--hosts` the
+/// others; where nothing was measured, the usual ones hold.
 struct MpiThresholds {
+  static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
   std::int64_t contiguous = 4 << 20;   ///< of a message without gaps that is offered
   std::int64_t inter_node = 64 << 10;  ///< of a message with gaps that goes to another node in chunks
   std::int64_t chunk = 60 << 10;       ///< of each of these
@@ -136,6 +139,8 @@ class MpiPrices {
   void share_cpus() { shares_cpus_ = true; }
   static constexpr double kSharedCpus = 1.5;
 
+  [[nodiscard]] const MpiThresholds& thresholds() const { return thresholds_; }
+
   /// From now on choices follow it.
   void learn(const MpiLearned& learned);
   [[nodiscard]] std::span<const MpiLearned> learned() const { return learned_; }
@@ -152,6 +157,7 @@ class MpiPrices {
   [[nodiscard]] MpiWay expect_best(MpiUse use, const Piece& piece, unsigned ways) const;
   [[nodiscard]] bool is_faster(MpiUse use, const Piece& piece, MpiWay way, MpiWay than) const;
   std::array<std::array<std::array<Sheet, kMpiWays>, kForms>, kMpiUses> sheets_{};
+  MpiThresholds thresholds_;
   std::string machine_, version_, file_, warning_;
   std::vector<MpiLearned> learned_;
   bool shares_cpus_ = false;

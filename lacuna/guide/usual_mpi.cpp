@@ -2,12 +2,11 @@
 // `lacuna guide --mpi` measured on the machine that its first lines name (scripts/usual_ways.py writes them).
 #include "lacuna/guide/mpi_ways.hpp"
 
-#include <limits>
-
 namespace lacuna::guide {
 
 MpiPrices MpiPrices::make_usual(MpiLibrary library) {
   MpiPrices made;
+  made.thresholds_ = usual_thresholds(library);
   const auto sheet = [&](MpiUse use, bool listed, MpiWay way, const std::array<double, kMpiAxes.size()>& ns) {
     made.sheets_.at(static_cast<std::size_t>(use)).at(listed ? 1 : 0).at(static_cast<std::size_t>(way)) = Sheet(ns);
   };
@@ -44,7 +43,7 @@ MpiThresholds usual_thresholds(MpiLibrary library) {
     case MpiLibrary::intel:
       // Its own way through shared memory is faster: 4 MiB and 16 MiB took 1.08 and 1.20 of its time by Lacuna's, two
       // CPUs of an EPYC (tests/mpi/cost/cost.py). Other MPIs take 3 to 4 times as long as Lacuna.
-      return {.contiguous = std::numeric_limits<std::int64_t>::max(), .inter_node = 512 << 10, .chunk = 256 << 10};
+      return {.contiguous = MpiThresholds::kNever, .inter_node = 512 << 10, .chunk = 256 << 10};
   }
   return {};
 }

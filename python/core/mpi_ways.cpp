@@ -21,10 +21,12 @@ struct Forced {
 };
 
 // By use: what is chosen, and nanoseconds by way.
-nb::dict uses_of(const guide::MpiPrices& prices, const guide::Piece& piece, const Forced& forced) {
+nb::dict uses_of(const guide::MpiPrices& prices, const guide::Piece& piece, const Forced& forced, bool crowded) {
   nb::dict uses;
   for (std::size_t use = 0; use < guide::kMpiUses; ++use) {
-    const auto in = static_cast<guide::MpiUse>(use);
+    const auto of = static_cast<guide::MpiUse>(use);
+    // As way_of() in send_plan.cpp
+    const guide::MpiUse in = crowded && of == guide::MpiUse::send ? guide::MpiUse::later : of;
     nb::dict ns;
     for (std::size_t way = 0; way < guide::kMpiWays; ++way) {
       if (const auto expected = prices.ns(in, static_cast<guide::MpiWay>(way), piece))
@@ -35,7 +37,7 @@ nb::dict uses_of(const guide::MpiPrices& prices, const guide::Piece& piece, cons
     found["chosen"] = nb::cast(
         guide::mpi_way_name(forces ? guide::forced_mpi_way(forced.way, forced.offered_from, in, piece.bytes) : prices.choose(in, piece)));
     found["ns"] = ns;
-    uses[nb::cast(guide::mpi_use_name(in))] = found;
+    uses[nb::cast(guide::mpi_use_name(of))] = found;
   }
   return uses;
 }
@@ -54,19 +56,21 @@ void bind_mpi_ways(nb::module_& m) {
       "file"_a, "library"_a, "Raises ValueError where the file is no such profile.");
   m.def(
       "mpi_ways",
-      [](const layout::Layout& layout, const std::string& library, const std::string& way, std::int64_t offered_from) {
+      [](const layout::Layout& layout, const std::string& library, const std::string& way, std::int64_t offered_from, bool crowded) {
         const Forced forced{.way = guide::mpi_way_from_name(way), .offered_from = offered_from};
         if (!way.empty() && !forced.way) throw nb::value_error(("no way \"" + way + "\"; there are host, packed and offered").c_str());
-        const guide::MpiPrices prices = guide::MpiPrices::find(library_of(library));
+        guide::MpiPrices prices = guide::MpiPrices::find(library_of(library));
+        if (crowded) prices.share_cpus();
         nb::dict found;
         found["file"] = prices.file();
         found["warning"] = prices.warning();
-        found["uses"] = uses_of(prices, guide::Piece::of(layout, 1), forced);
+        found["uses"] = uses_of(prices, guide::Piece::of(layout, 1), forced, crowded);
         return found;
       },
-      "layout"_a, "library"_a, "way"_a = "", "offered_from"_a = 0,
+      "layout"_a, "library"_a, "way"_a = "", "offered_from"_a = 0, "crowded"_a = false,
       "What a preloaded program of that MPI does with such data, by use: {file, warning, uses: {send: {chosen, ns: {way: "
-      "nanoseconds}}}}. `way`, `offered_from`: forced, as LACUNA_MPI_WAY and LACUNA_MPI_OFFER (bytes) do; empty and 0: not.");
+      "nanoseconds}}}}. `way`, `offered_from`: forced, as LACUNA_MPI_WAY and LACUNA_MPI_OFFER (bytes) do; empty and 0: not. "
+      "`crowded`: of a job with more ranks than CPUs, whose MPI_Send goes as its MPI_Isend.");
 }
 
 }  // namespace lacuna::python

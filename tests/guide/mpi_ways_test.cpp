@@ -151,6 +151,43 @@ TEST_F(MpiProfiles, OfAnotherMachineOrLibraryDoNotHold) {
   EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich).warning(), "");
 }
 
+TEST_F(MpiProfiles, HaveThresholds) {
+  constexpr std::int64_t never = guide::MpiThresholds::kNever;
+  const auto thresholds = [&](const Json& said) {
+    Json profile = flat();
+    profile["thresholds"] = said;
+    write(profile.dump());
+    const MpiPrices prices = MpiPrices::find(MpiLibrary::mpich);
+    EXPECT_EQ(prices.warning(), "");
+    return prices.thresholds();
+  };
+  const guide::MpiThresholds usual = guide::usual_thresholds(MpiLibrary::mpich);
+  EXPECT_EQ(thresholds(Json::object()).contiguous, usual.contiguous);
+  EXPECT_EQ(thresholds({{"contiguous", {{"from", 65536}}}}).contiguous, 65536);
+  EXPECT_EQ(thresholds({{"contiguous", {{"from", nullptr}}}}).contiguous, never);
+  const guide::MpiThresholds all = thresholds({{"inter_node", {{"from", 262144}, {"chunk", 131072}}}});
+  EXPECT_EQ(all.contiguous, usual.contiguous);
+  EXPECT_EQ(all.inter_node, 262144);
+  EXPECT_EQ(all.chunk, 131072);
+  EXPECT_EQ(thresholds({{"inter_node", {{"from", nullptr}, {"chunk", 61440}}}}).inter_node, never);
+
+  const Json wrong[] = {5,
+                        {{"contiguous", 5}},
+                        {{"contiguous", Json::object()}},
+                        {{"contiguous", {{"from", 0}}}},
+                        {{"contiguous", {{"from", 1e300}}}},
+                        {{"contiguous", {{"from", "4 MiB"}}}},
+                        {{"inter_node", {{"from", 65536}}}},
+                        {{"inter_node", {{"from", 65536}, {"chunk", -1}}}},
+                        {{"inter_node", {{"from", 65536}, {"chunk", nullptr}}}},
+                        {{"inter_node", {{"from", 65536}, {"chunk", 1LL << 40}}}}};
+  for (const Json& one : wrong) {
+    Json profile = flat();
+    profile["thresholds"] = one;
+    EXPECT_NE(refusal_of(profile).find("thresholds"), std::string::npos) << one;
+  }
+}
+
 TEST_F(MpiProfiles, ThatAreWrongAreRefused) {
   const auto spoilt = [&](const std::function<void(Json&)>& spoil) {
     Json profile = flat();

@@ -15,7 +15,8 @@ namespace {
 
 using guide::MessageWay;
 
-constexpr int kDataTag = 1, kWordTag = 2;      // tags
+constexpr int kDataTag = 1, kWordTag = 2, kWireTag = 3;
+constexpr std::int64_t kMostWire = 1 << 28;
 constexpr std::int64_t kMostBytes = 1 << 30;   // of a cell
 constexpr std::int64_t kMostEager = 16 << 10;  // that a channel takes
 constexpr double kBatchNs = 60'000;            // of round trips that are timed together: far more than a clock's error
@@ -56,6 +57,11 @@ Result<Layout> layout_of(const MessageCell& cell) {
 // One rank's memory for a cell.
 class MessageMemory {
  public:
+  explicit MessageMemory(Layout layout)
+      : layout_(std::move(layout)),
+        windows_(layout_, layout_.true_lower_bound() + layout_.true_extent()),
+        send_(static_cast<std::size_t>(layout_.true_lower_bound() + layout_.true_extent() + 2 * kGuard)),
+        receive_(send_.size()) {}
   static Result<MessageMemory> of(const MessageCell& cell) { return MessageMemory(LACUNA_TRY(layout_of(cell))); }
   void begin(std::uint64_t seed) {
     const std::vector<std::byte> stream = stream_of(seed, layout_.size());
@@ -71,11 +77,6 @@ class MessageMemory {
   [[nodiscard]] std::byte* receive_base() { return receive_.data() + kGuard; }
 
  private:
-  explicit MessageMemory(Layout layout)
-      : layout_(std::move(layout)),
-        windows_(layout_, layout_.true_extent()),
-        send_(static_cast<std::size_t>(layout_.true_extent() + 2 * kGuard)),
-        receive_(send_.size()) {}
   Layout layout_;
   CheckedRanges windows_;
   std::vector<std::byte> send_, receive_;
@@ -110,15 +111,11 @@ bool has(std::span<const std::int64_t> axis, std::int64_t value) { return std::r
 // One cell at rank 0.
 class Measuring {
  public:
-  Measuring(protocol::Communicator& ranks, const MessageCell& cell, MessageMemory memory)
+  Measuring(protocol::Communicator& ranks, const MessageCell& cell, MessageMemory memory, std::span<const MessageWay> ways)
       : ranks_(ranks), cell_(cell), memory_(std::move(memory)) {
-    const bool copies =
-        ranks.context().limits().path(nic::Path::kernel) != nullptr && ranks.context().limits().path(nic::Path::kernel)->available;
-    for (std::size_t way = 0; way < guide::kMessageWays; ++way) {
-      const guide::Axes axes = guide::message_axes(static_cast<MessageWay>(way));
-      const bool has_cell = has(axes.bytes, cell.bytes) && has(axes.runs, cell.run);
-      if (has_cell && (copies || static_cast<MessageWay>(way) != MessageWay::direct)) ways_.push_back(way);
-    }
+    for (const MessageWay way : ways) ways_.push_back(static_cast<std::size_t>(way));
+    if (cell.given != 0) wire_ = layout::encode(memory_.layout());
+    cell_.wire_bytes = static_cast<std::int64_t>(wire_.size());
   }
 
   // One way alone, without a look at the bytes. Microseconds of a message.
@@ -160,10 +157,17 @@ class Measuring {
     return {};
   }
 
+  Result<void> say(const MessageTurn& turn) {
+    LACUNA_TRY(ranks_.send(&turn, layout_of_value<MessageTurn>(), 1, kWordTag));
+    if (wire_.empty()) return {};
+    LACUNA_TRY(ranks_.send(wire_.data(), LACUNA_TRY(Layout::bytes(std::ssize(wire_))), 1, kWireTag));
+    wire_.clear();
+    return {};
+  }
+
   // Nanoseconds of a round trip, behind some that warm up.
   Result<double> batch(std::size_t way, std::int64_t warm, std::int64_t count = 1) {
-    const MessageTurn turn{.cell = cell_, .way = static_cast<std::int64_t>(way), .trips = warm + count};
-    LACUNA_TRY(ranks_.send(&turn, layout_of_value<MessageTurn>(), 1, kWordTag));
+    LACUNA_TRY(say({.cell = cell_, .way = static_cast<std::int64_t>(way), .trips = warm + count}));
     ranks_.force(static_cast<MessageWay>(way));
     for (std::int64_t i = 0; i < warm; ++i) LACUNA_TRY(trip(ranks_, memory_));
     const std::int64_t start = base::now_ns();
@@ -175,7 +179,7 @@ class Measuring {
 
   Result<void> verify(std::size_t way) {
     const MessageTurn turn{.cell = cell_, .way = static_cast<std::int64_t>(way), .trips = 1, .seed = ++seed_};
-    LACUNA_TRY(ranks_.send(&turn, layout_of_value<MessageTurn>(), 1, kWordTag));
+    LACUNA_TRY(say(turn));
     LACUNA_TRY(trips(ranks_, memory_, turn));
     MessageVerdict theirs;
     LACUNA_TRY(ranks_.recv(&theirs, layout_of_value<MessageVerdict>(), 1, kWordTag));
@@ -183,9 +187,9 @@ class Measuring {
     std::string wrong = memory_.wrong(seed_of(turn.seed, 1));
     if (wrong.empty()) wrong = theirs.wrong.data();
     if (wrong.empty()) return {};
-    return base::fail(base::Code::transfer,
-                      fmt::format("{} bytes in {} runs of {}, way {}: {}", cell_.bytes, cell_.listed != 0 ? "listed" : "regular", cell_.run,
-                                  guide::message_way_name(static_cast<MessageWay>(way)), wrong));
+    const std::string what = cell_.given != 0 ? fmt::format("{} bytes", memory_.layout().size())
+                                              : fmt::format("{} bytes in {} runs of {}", cell_.bytes, cell_.listed != 0 ? "listed" : "regular", cell_.run);
+    return base::fail(base::Code::transfer, fmt::format("{}, way {}: {}", what, guide::message_way_name(static_cast<MessageWay>(way)), wrong));
   }
 
   protocol::Communicator& ranks_;
@@ -196,22 +200,59 @@ class Measuring {
   std::array<std::int64_t, guide::kMessageWays> trips_{};
   std::array<std::vector<double>, guide::kMessageWays> samples_;
   std::int64_t seed_ = 0;
+  std::vector<std::byte> wire_;  // that rank 1 has to be told
 };
 
-bool same(const MessageCell& a, const MessageCell& b) { return a.bytes == b.bytes && a.run == b.run && a.listed == b.listed; }
+// Those of which the sheets have this cell, and which the system has.
+std::vector<MessageWay> ways_of(protocol::Communicator& ranks, const MessageCell& cell) {
+  const nic::PathInfo* kernel = ranks.context().limits().path(nic::Path::kernel);
+  std::vector<MessageWay> found;
+  for (std::size_t i = 0; i < guide::kMessageWays; ++i) {
+    const auto way = static_cast<MessageWay>(i);
+    const guide::Axes axes = guide::message_axes(way);
+    const bool can = way != MessageWay::direct || (kernel != nullptr && kernel->available);
+    if (can && has(axes.bytes, cell.bytes) && has(axes.runs, cell.run)) found.push_back(way);
+  }
+  return found;
+}
+
+bool same(const MessageCell& a, const MessageCell& b) {
+  return a.bytes == b.bytes && a.run == b.run && a.listed == b.listed && a.given == b.given;
+}
+
+// At rank 1: a cell's, or the layout that rank 0 says.
+Result<MessageMemory> memory_of(protocol::Communicator& ranks, const MessageCell& cell) {
+  if (cell.given == 0) return MessageMemory::of(cell);
+  if (cell.wire_bytes <= 0 || cell.wire_bytes > kMostWire)
+    return base::fail(base::Code::invalid_argument, fmt::format("a layout's wire form of {} bytes", cell.wire_bytes));
+  std::vector<std::byte> wire(static_cast<std::size_t>(cell.wire_bytes));
+  LACUNA_TRY(ranks.recv(wire.data(), LACUNA_TRY(Layout::bytes(cell.wire_bytes)), 0, kWireTag));
+  return MessageMemory(LACUNA_TRY(layout::decode(wire)));
+}
 
 }  // namespace
 
 protocol::Options message_options() { return {.eager_bytes = kMostEager}; }
 
 Result<MessageTimes> measure_messages(protocol::Communicator& ranks, const MessageCell& cell) {
-  return Measuring(ranks, cell, LACUNA_TRY(MessageMemory::of(cell))).run();
+  return Measuring(ranks, cell, LACUNA_TRY(MessageMemory::of(cell)), ways_of(ranks, cell)).run();
+}
+
+Result<MessageTimes> measure_messages(protocol::Communicator& ranks, const Layout& layout, std::span<const MessageWay> ways,
+                                      double milliseconds) {
+  static std::int64_t number = 0;  // one communicator measures at a time
+  const std::int64_t reach = layout.true_lower_bound() + layout.true_extent();
+  if (layout.size() == 0 || layout.true_lower_bound() < 0 || reach > kMostBytes || LACUNA_TRY(layout.overlaps()))
+    return base::fail(base::Code::invalid_argument,
+                      fmt::format("a layout of {} bytes from {} to {}; it needs bytes, none twice, from 0 to {} at most", layout.size(),
+                                  layout.true_lower_bound(), reach, kMostBytes));
+  return Measuring(ranks, {.milliseconds = milliseconds, .given = ++number}, MessageMemory(layout), ways).run();
 }
 
 Result<double> probe_messages(protocol::Communicator& ranks) {
   constexpr std::int64_t bytes = 16 << 10;
   const MessageCell cell{.bytes = bytes, .run = bytes};
-  return Measuring(ranks, cell, LACUNA_TRY(MessageMemory::of(cell))).probe(MessageWay::wide);
+  return Measuring(ranks, cell, LACUNA_TRY(MessageMemory::of(cell)), {}).probe(MessageWay::wide);
 }
 
 Result<void> answer_messages(protocol::Communicator& ranks) {
@@ -223,7 +264,7 @@ Result<void> answer_messages(protocol::Communicator& ranks) {
     if (turn.trips == 0) return {};
     if (!memory || !same(of, turn.cell)) {
       memory.reset();
-      memory.emplace(LACUNA_TRY(MessageMemory::of(turn.cell)));
+      memory.emplace(LACUNA_TRY(memory_of(ranks, turn.cell)));
       of = turn.cell;
     }
     LACUNA_TRY(trips(ranks, *memory, turn));

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "lacuna/protocol/protocol.hpp"
 
@@ -17,6 +18,9 @@ struct MessageCell {
   std::int64_t run = 0;
   std::int64_t listed = 0;  ///< 1: gaps of different lengths, so that the runs' places are a list
   double milliseconds = 5;  ///< rounds begin until so much time is over
+  /// Else: a layout that the caller gives, the number-th of this communicator, whose wire form of so many bytes rank 1
+  /// is told before its first turn.
+  std::int64_t given = 0, wire_bytes = 0;
 };
 /// Medians over the rounds, in ns of one message, half a round trip; 0: the way has no such cell, or cannot be here.
 using MessageTimes = std::array<double, guide::kMessageWays>;
@@ -26,6 +30,9 @@ using MessageTimes = std::array<double, guide::kMessageWays>;
 /// Rank 0. Errors: invalid_argument (bytes that are no multiple of the run, or more than 1 GiB), transfer (wrong bytes
 /// arrived; the way and the place are named), those of messages.
 Result<MessageTimes> measure_messages(protocol::Communicator& ranks, const MessageCell& cell);
+/// The same of a layout of the caller's, by these ways, each of which can be.
+Result<MessageTimes> measure_messages(protocol::Communicator& ranks, const layout::Layout& layout, std::span<const guide::MessageWay> ways,
+                                      double milliseconds);
 /// Rank 0: what a message of 16 KiB takes now, in microseconds: near ranks and distant ones differ. Errors: as above.
 Result<double> probe_messages(protocol::Communicator& ranks);
 /// Rank 1: answers until end_messages(). Errors: those of messages.

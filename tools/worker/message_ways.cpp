@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <csignal>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -42,6 +43,18 @@ Json form_of(const MessageTimes& times) {
   return ns;
 }
 
+Result<std::vector<std::byte>> bytes_of(std::string_view digits) {
+  std::vector<std::byte> bytes(digits.size() / 2);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    unsigned value = 0;
+    const char* at = digits.data() + 2 * i;
+    if (std::from_chars(at, at + 2, value, 16).ptr != at + 2)
+      return base::fail(base::Code::invalid_argument, fmt::format("byte {} of the wire form is none", i));
+    bytes[i] = static_cast<std::byte>(value);
+  }
+  return bytes;
+}
+
 // {"bytes", "run", "milliseconds"}, of both forms together.
 Result<Json> answer_cell(Communicator& ranks, const Json& request) {
   Json ns = Json::object();
@@ -53,13 +66,24 @@ Result<Json> answer_cell(Communicator& ranks, const Json& request) {
   return Json{{"bytes", cell.bytes}, {"run", cell.run}, {"message_us", LACUNA_TRY(probe_messages(ranks))}, {"ns", ns}};
 }
 
+// {"wire": two digits for each byte of the layout's wire form, "ways": [names], "milliseconds"}
+Result<Json> answer_given(Communicator& ranks, const Json& request) {
+  std::vector<guide::MessageWay> ways;
+  for (const std::string name : request.at("ways")) ways.push_back(LACUNA_TRY(guide::message_way_from_name(name)));
+  const std::vector<std::byte> wire = LACUNA_TRY(bytes_of(request.at("wire").get<std::string>()));
+  const layout::Layout layout = LACUNA_TRY(layout::decode(wire));
+  return Json{{"ns", form_of(LACUNA_TRY(measure_messages(ranks, layout, ways, request.at("milliseconds"))))}};
+}
+
 // A request that is none has an answer; a wrong byte ends it.
 Result<void> answer_requests(Communicator& ranks) {
   for (std::string line; std::getline(std::cin, line);) {
     if (line.empty()) continue;
     try {
-      const Result<Json> cell = answer_cell(ranks, Json::parse(line));
-      print(cell ? Json{{"cell", *cell}} : Json{{"error", cell.error().text()}});
+      const Json request = Json::parse(line);
+      const bool given = request.contains("wire");
+      const Result<Json> cell = given ? answer_given(ranks, request) : answer_cell(ranks, request);
+      print(cell ? Json{{given ? "given" : "cell", *cell}} : Json{{"error", cell.error().text()}});
       if (!cell && cell.error().code != base::Code::invalid_argument) return std::unexpected(cell.error());
     } catch (const Json::exception& error) {  // a missing or mistyped member
       print({{"error", error.what()}});

@@ -30,13 +30,8 @@ void begin() {
 
 }  // namespace
 
-// For what measures the ways of this MPI (`lacuna guide --mpi`): a way's name, or null for what is chosen. 0: it holds.
-LACUNA_MPI_EXPORTED int lacuna_mpi_force_way(const char* name) {
-  const std::optional<MpiWay> way = name != nullptr ? guide::mpi_way_from_name(name) : std::nullopt;
-  if (!takes_messages(job) || (name != nullptr && !way)) return 1;
-  job->ways.force(way);
-  return 0;
-}
+// For what measures the ways of this MPI (`lacuna guide --mpi`): Job::force(). 0: it holds.
+LACUNA_MPI_EXPORTED int lacuna_mpi_force_way(const char* name) { return takes_messages(job) && job->force(name) ? 0 : 1; }
 
 LACUNA_MPI_CALL(Init, (int* argc, char*** argv)) {
   const int result = host().Init(argc, argv);

@@ -4,11 +4,13 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lacuna/mpi/host/cpus.hpp"
@@ -27,6 +29,7 @@ thread_local
 namespace {
 
 constexpr const char* kNic = "local";
+constexpr std::int64_t kMostChunk = 1 << 30;
 constexpr std::int64_t kMostPatience = 3'600'000'000;  // us
 
 /// What each rank says of itself in MPI_Init.
@@ -59,11 +62,11 @@ Library library_of(const std::string& version) {
   return version.contains("MPICH Version:\t4.0") ? Library::mpich_4_0 : Library::mpich;
 }
 
-guide::MpiThresholds thresholds(Library library) {
-  guide::MpiThresholds from = guide::usual_thresholds(library);
+// As they were measured, or as the user says.
+guide::MpiThresholds thresholds(guide::MpiThresholds from) {
   from.contiguous = bytes_of_environment("LACUNA_MPI_OFFER_CONTIGUOUS", from.contiguous);
   from.inter_node = bytes_of_environment("LACUNA_MPI_OFFER_INTER_NODE", from.inter_node);
-  from.chunk = std::min<std::int64_t>(bytes_of_environment("LACUNA_MPI_CHUNK", from.chunk), 1 << 30);
+  from.chunk = std::min(bytes_of_environment("LACUNA_MPI_CHUNK", from.chunk), kMostChunk);
   return from;
 }
 
@@ -136,8 +139,8 @@ bool opens_memory(Job& made, Sharing& sharing, Card& mine) try {
 bool set_up(Job& made, std::span<const Card> all, std::vector<RankPlace>& places, Sharing& sharing) try {
   const std::string version = library_version();
   made.library = library_of(version);
-  made.from = thresholds(made.library);
   made.ways.find(made.library, version.substr(0, version.find_first_of("\r\n")), Descriptor::kBytes, made.world_rank == 0);
+  made.from = thresholds(made.ways.prices().thresholds());
   made.patience_ns =
       1000 * std::min(number_of_environment("LACUNA_MPI_PATIENCE", made.patience_ns / 1000, "microseconds", 0), kMostPatience);
   sharing.ranks = find_places(made, all, places);
@@ -186,6 +189,26 @@ bool agree(bool works, Job& made, const Sharing& sharing, std::vector<Said>& sai
 }
 
 }  // namespace
+
+bool Job::force(const char* name) {
+  constexpr std::string_view chunked = "chunked ";
+  if (name == nullptr) {
+    ways.force(std::nullopt);
+    if (chosen_from_) from = *std::exchange(chosen_from_, std::nullopt);
+    return true;
+  }
+  const std::string_view said(name);
+  const std::optional<MpiWay> way = guide::mpi_way_from_name(said);
+  std::int64_t chunk = 0;
+  if (said.starts_with(chunked)) std::from_chars(name + chunked.size(), name + said.size(), chunk);
+  if (!way && (chunk < Descriptor::kBytes || chunk > kMostChunk)) return false;
+  if (!chosen_from_) chosen_from_ = from;
+  ways.force(way);
+  // What is shorter than a descriptor has no other way than the host's.
+  constexpr std::int64_t least = Descriptor::kBytes + 1, never = guide::MpiThresholds::kNever;
+  from = {.contiguous = way == MpiWay::offered ? least : never, .inter_node = way ? never : least, .chunk = way ? from.chunk : chunk};
+  return true;
+}
 
 std::unique_ptr<Job> Job::begin() {
   Card mine;

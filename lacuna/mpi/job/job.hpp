@@ -3,6 +3,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "lacuna/mpi/inter_node/transport.hpp"
@@ -26,6 +27,10 @@ class Job : public Process {
   /// While MPI is still there, after the last message of the program (end_messages() in messages.hpp).
   void end();
   bool ends_with_self = false;  ///< an attribute of MPI_COMM_SELF calls end()
+
+  /// For what measures: from now on data goes this way wherever it can, by the name of a way of the guide, or, to other
+  /// nodes, "chunked BYTES"; null: as chosen. False: there is no such way. No other thread calls MPI meanwhile.
+  bool force(const char* name);
 
   Mode mode = Mode::full;
   guide::MpiThresholds from;
@@ -62,6 +67,7 @@ class Job : public Process {
  private:
   Job() = default;
   Mutex mutex_;
+  std::optional<guide::MpiThresholds> chosen_from_;  // while others are forced
 };
 
 /// Null before MPI_Init, after MPI_Finalize, and if this job does without us.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -18,23 +19,22 @@ from lacuna.bench.delivery import Delivery
 from lacuna.bench.messages import ways_table as messages_table
 from lacuna.bench.validation import pair_measurement
 from lacuna.bench.validation.pair_measurement import Measured
-from lacuna.cli.options import JsonOption, NicOption, command_app, exit_statuses, worker_nic
+from lacuna.cli.options import JsonOption, NicOption, command_app, exit_statuses, find_mpis, worker_nic
 from lacuna.guide.pairs import Pair
 from lacuna.layout_text import LayoutTextError, Parsed, read
-from lacuna.mpi import ways_table
+from lacuna.mpi import ways, ways_table
+from lacuna.mpi.installations import MpiInstallation, MpiInstallationError
+from lacuna.mpi.interposer import MpiError, name_and_abi
+from lacuna.mpi.launch import launch
+from lacuna.mpi.ways import WaysError
+from lacuna.worker import messages
+from lacuna.worker.client import find_worker
 from lacuna.worker.protocol import written
 
 app = command_app()
 
 MOST_RUNS = 1_000_000
 """So many runs are looked at for their lengths."""
-
-
-class MpiLibrary(StrEnum):
-    open_mpi = "open_mpi"
-    mpich = "mpich"
-    mpich_4_0 = "mpich_4_0"
-    intel = "intel"
 
 
 class Objective(StrEnum):
@@ -54,8 +54,11 @@ with the time that each way is expected to take. LACUNA_WAY forces one of them.
 
 Last, what a preloaded MPI program would do with SRC: by its own datatypes, packed by Lacuna, or through shared
 memory, for messages and collectives, with the time that each is expected to take. Of the MPIs that
-`lacuna guide --mpi` measured here, or those that --mpi names. LACUNA_MPI_WAY and LACUNA_MPI_OFFER force a way, as they
-do in the program.
+`lacuna guide --mpi` measured here, or those that --mpi names; of a job of --ranks ranks on this machine.
+LACUNA_MPI_WAY and LACUNA_MPI_OFFER force a way, as they do in the program.
+
+With --measure each of these ways is forced and timed with SRC, and verified: by two processes here, and by two ranks of
+each MPI that --mpi names by its compiler wrapper.
 
 Put quotes around a LAYOUT, for the shell. It is one of these:
 
@@ -101,11 +104,12 @@ Examples:
   lacuna explain 'paged(8192, pages.npy)' 'bytes(1048576)'
   lacuna explain NAS_LU_y:3 --measure
   lacuna explain FFT2:1 --nic model --objective cpu
-  lacuna explain 'vector(512, 1, 8, double)' --mpi open_mpi --mpi mpich
+  lacuna explain 'vector(512, 1, 8, double)' --mpi open_mpi --mpi mpich --ranks 64
+  lacuna explain 'vector(512, 1, 8, double)' --mpi mpicc --measure
   lacuna explain 'matrix.npy[::2, 3:5]' --json - | jq '.layouts[0].kernels'
 
 """ + exit_statuses(
-    "with --measure: a method moved a wrong byte",
+    "with --measure: a way moved a wrong byte, or an MPI could not be measured",
     "the worker is missing, died or fell silent",
     kept="",
     wrong="wrong usage, a LAYOUT that cannot be read, sizes that differ, or a forced way that cannot be",
@@ -113,11 +117,23 @@ Examples:
 
 
 MpisOption = Annotated[
-    list[MpiLibrary] | None,
+    list[str] | None,
     typer.Option(
-        "--mpi", help="What programs of this MPI do with SRC; may be given often. [default: those measured here]"
+        "--mpi",
+        metavar="NAME|[NAME=]MPICC",
+        help=f"What programs of this MPI do with SRC: {', '.join(ways_table.NAMES)}, or one by its compiler wrapper; "
+        "may be given often. [default: those measured here]",
     ),
 ]
+ObjectiveOption = Annotated[Objective, typer.Option("--objective", help="What is to be small.")]
+MeasureOption = Annotated[
+    bool, typer.Option("--measure", help="Measure every way, and show what it took beside what was expected.")
+]
+RanksOption = Annotated[
+    int, typer.Option("--ranks", min=2, help="So many ranks of an MPI program run on this machine.")
+]
+MEASURED_MS = 20.0
+"""About how long the ways of one use race."""
 
 
 @app.command(help=HELP)
@@ -132,11 +148,9 @@ def explain(
         ),
     ] = None,
     nic: NicOption = "local",
-    objective: Annotated[Objective, typer.Option("--objective", help="What is to be small.")] = Objective.latency,
+    objective: ObjectiveOption = Objective.latency,
     cold: Annotated[bool, typer.Option("--cold", help="The data is in no cache.")] = False,
-    measure: Annotated[
-        bool, typer.Option("--measure", help="Measure every way, and show what it took beside what was expected.")
-    ] = False,
+    measure: MeasureOption = False,
     uses: Annotated[
         float,
         typer.Option(
@@ -146,6 +160,7 @@ def explain(
         ),
     ] = 0.0,
     mpi: MpisOption = None,
+    ranks: RanksOption = 2,
     data: JsonOption = None,
 ) -> None:
     delivery = Delivery(data, None)
@@ -158,6 +173,7 @@ def explain(
         )
     console = delivery.console()
     own_nic = worker_nic(nic)
+    libraries, installations = _mpis(mpi)
     measured = None
     if measure:
         with command_exit.guarded():
@@ -168,7 +184,8 @@ def explain(
         shown.append(receive)
     _print_layouts(console, shown)
     console.print(Text(text), soft_wrap=True)
-    sent = _sent(console, own_nic, send.layout, [*mpi] if mpi else ways_table.measured_here())
+    asked = _Asked(send.layout, own_nic, libraries, installations if measure else [], ranks, measure)
+    sent = _sent(console, asked)
     document = {
         "lacuna_version": __version__,
         "instruction_set": instruction_set(),
@@ -222,20 +239,59 @@ def _transfer(
     }
 
 
-def _sent(console: Console, nic: str, layout: Layout, mpis: list[str]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Asked:
+    """Of which messages, and programs."""
+
+    layout: Layout
+    nic: str
+    libraries: list[str]
+    installations: list[MpiInstallation]
+    """Those that are measured."""
+    ranks: int
+    measures: bool
+
+
+def _mpis(wanted: list[str] | None) -> tuple[list[str], list[MpiInstallation]]:
+    """The MPIs that --mpi names, and of these the ones whose compiler wrapper it names."""
+    if not wanted:
+        return ways_table.measured_here(), []
+    installations = find_mpis([one for one in wanted if one not in ways_table.NAMES])
+    try:
+        by_wrapper = [ways.library_of_launcher(name_and_abi(launch(one).version)[0]) for one in installations]
+    except (MpiError, MpiInstallationError) as e:
+        raise typer.BadParameter(str(e), param_hint="--mpi") from e
+    return list(dict.fromkeys([one for one in wanted if one in ways_table.NAMES] + by_wrapper)), installations
+
+
+def _sent(console: Console, asked: _Asked) -> dict[str, Any]:
     """How it is sent to a rank that shares memory, if any do by this NIC, and by which way in programs of these MPIs:
     shown, and as data."""
     try:
-        ways = message_ways(layout, nic)
+        sent = message_ways(asked.layout, asked.nic)
+        in_programs = ways_table.expected(asked.layout, asked.libraries, asked.ranks)
     except ValueError as e:
         raise typer.BadParameter(str(e), param_hint="choice") from e
-    messages_table.show_expected(console, ways)
+    if asked.measures:
+        with command_exit.guarded():
+            _measure(asked, sent, in_programs)
+    messages_table.show_expected(console, sent)
+    ways_table.show_expected(console, in_programs, asked.ranks)
+    return {"send": sent, "mpi": in_programs}
+
+
+def _measure(asked: _Asked, sent: dict[str, Any], in_programs: dict[str, Any]) -> None:
+    """Enters what each way that can be takes. What cannot be measured ends the command."""
+    layout = Layout.hindexed([1], [-asked.layout.true_lower_bound], asked.layout)
     try:
-        in_programs = ways_table.expected(layout, mpis)
-    except ValueError as e:
-        raise typer.BadParameter(str(e), param_hint="choice") from e
-    ways_table.show_expected(console, in_programs)
-    return {"send": ways, "mpi": in_programs}
+        if sent and layout.size:
+            messages.measure_ways(find_worker(), layout, sent["ways"], MEASURED_MS)
+        for installation in asked.installations:
+            version, found = ways.measure_given(installation, layout, MEASURED_MS)
+            ways_table.enter_measured(in_programs[ways.library_of(version)], version, found)
+    except (messages.FailedError, MpiError, MpiInstallationError, WaysError, ValueError) as e:
+        Console(stderr=True, highlight=False, soft_wrap=True).print(f"ERROR: {e}", markup=False)
+        raise typer.Exit(command_exit.MEASUREMENT_FAILED) from e
 
 
 def _receiver_of(sent: Parsed) -> Parsed:

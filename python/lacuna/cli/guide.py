@@ -11,14 +11,16 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 
-from lacuna import clock, units
+from lacuna import clock
 from lacuna.bench import command_exit
 from lacuna.bench.delivery import Delivery, show_written
 from lacuna.bench.messages import ways_table as messages_table
+from lacuna.bench.mpi import ways_run
 from lacuna.bench.progress import Meter
 from lacuna.cli import campaign_command, listen, validate
 from lacuna.cli.campaign_command import Effort
 from lacuna.cli.options import (
+    HostsOption,
     JsonOption,
     NicOption,
     budget_option,
@@ -29,6 +31,7 @@ from lacuna.cli.options import (
     is_simulated,
     mpi_option,
     timeout_option,
+    two_hosts_of,
     worker_nic,
 )
 from lacuna.guide import calibration, plan
@@ -38,7 +41,6 @@ from lacuna.guide.fitting import MOST_ROWS
 from lacuna.guide.pairs import Pair, random_pairs
 from lacuna.guide.plan import Cell
 from lacuna.guide.run_record import Guide
-from lacuna.mpi import ways, ways_profile, ways_table
 from lacuna.mpi.installations import MpiInstallation, MpiInstallationError
 from lacuna.mpi.interposer import MpiError
 from lacuna.mpi.ways import WaysError
@@ -72,12 +74,8 @@ _SHORTEST_FITTED = 12
 _FITTED_EACH_SECOND = 60
 """Rows of a path that are fitted for each second of the budget: so a short run has a short fit."""
 
-_MPI_SECONDS = 30.0
-"""For the ways of one MPI, as far as is known before."""
 _MPI_BUDGET = 120.0
-"""Seconds: the least budget of which the MPI on the PATH gets so many."""
-_MPI_MS, _MPI_QUICK_MS = 40.0, 5.0
-"""For the race of a use's ways at one size: there are 324 such races."""
+"""Seconds: the least budget that has time for the MPI on the PATH."""
 
 _MESSAGE_SECONDS = 8.0
 """For the ways of messages, as far as is known before: of a budget that has time for a profile of all."""
@@ -111,10 +109,11 @@ With --validate: how much longer the chosen way takes than the best one, for lay
 are {"regret_geomean", "regret_p95", "regret_max", "prediction_error_median", "rules", "pairs"}.
 
 With --mpi it measures an MPI instead: for data with gaps, the MPI's own datatypes, packing by Lacuna, and Lacuna's way
-through shared memory, for messages and collectives of two ranks, 256 B to 1 MiB. It shows which way is best, and
-writes mpi-LIBRARY.json beside the profiles, by which preloaded programs choose from then on; LACUNA_MPI_PROFILE names
-another file. That takes about 20 s for each MPI, with --quick 10. A budget of 120 s or more has 30 s for the MPI of
-the mpicc on the PATH, if there is one, so that `lacuna guide --budget 120` measures both.
+through shared memory, for messages and collectives of two ranks, 256 B to 1 MiB; and messages without gaps. With
+--hosts it also measures in which chunks messages go to another host. It shows which way is best, and writes
+mpi-LIBRARY.json beside the profiles, by which preloaded programs choose from then on; LACUNA_MPI_PROFILE names another
+file. That takes about 20 s for each MPI, with --quick 10. A budget of 120 s or more has 30 s for the MPI of the mpicc
+on the PATH, if there is one, so that `lacuna guide --budget 120` measures both.
 
 With HOST the receiver is on another machine, where `lacuna guide --listen` runs with a NIC of the same kind and the
 same version. Both need the same secret, in LACUNA_SECRET or in the file that LACUNA_SECRET_FILE names. The results
@@ -128,6 +127,7 @@ Examples:
   lacuna guide --quick
   lacuna guide --budget 300 --output results/node17
   lacuna guide --mpi mpicc
+  lacuna guide --mpi mpicc --hosts node17,node18
   lacuna guide --mpi openmpi=/opt/openmpi/bin/mpicc --mpi mpich=/opt/mpich/bin/mpicc
   lacuna guide --nic model
   lacuna guide --nic verbs:mlx5_0 --listen
@@ -210,7 +210,7 @@ class GuideCommand:
             worker_nic(self.nic),
             replace(self.effort, silence=silence or self.effort.silence),
             self.effort.deadline(started, self.budget)
-            - (_MPI_SECONDS if self.mpi else 0)
+            - (ways_run.SECONDS if self.mpi else 0)
             - (_MESSAGE_SECONDS if self.has_messages else 0),
             self._prepare,
             remote=remote,
@@ -324,12 +324,16 @@ def guide(
         list[str] | None,
         mpi_option("Measure the ways of this MPI, by its compiler wrapper, and nothing else; may be given often."),
     ] = None,
+    hosts: HostsOption = None,
     data: JsonOption = None,
 ) -> None:
     started = clock.now()
     if mpi:
-        _refuse_beside(context, ("mpi", "quick", "timeout", "data"), "goes without --mpi, which measures MPIs alone")
-        _measure_mpis(find_mpis(mpi), quick, timeout, Delivery(data, None))
+        beside = ("mpi", "hosts", "quick", "timeout", "data")
+        _refuse_beside(context, beside, "goes without --mpi, which measures MPIs alone")
+        _measure_mpis(find_mpis(mpi), two_hosts_of(hosts), quick, timeout, Delivery(data, None))
+    if hosts:
+        raise typer.BadParameter("goes with --mpi, whose ranks it starts there", param_hint="--hosts")
     if (host or listens) and is_simulated(nic):
         raise typer.BadParameter("a simulated NIC has no second machine", param_hint="--nic")
     if checks and (host or listens or validates):
@@ -382,12 +386,16 @@ def _measure(
 
 
 def _measure_mpis(
-    installations: Sequence[MpiInstallation], quick: bool, timeout: float | None, delivery: Delivery
+    installations: Sequence[MpiInstallation],
+    hosts: tuple[str, str] | None,
+    quick: bool,
+    timeout: float | None,
+    delivery: Delivery,
 ) -> NoReturn:
     console = delivery.console()
     try:
         with command_exit.guarded():
-            profiles = [_measure_mpi(console, one, quick, timeout) for one in installations]
+            profiles = [_measure_mpi(console, one, hosts, quick, timeout) for one in installations]
     except (MpiError, MpiInstallationError) as e:
         command_exit.fail(str(e))
     except WaysError as e:
@@ -400,34 +408,22 @@ def _measure_mpi_of_path(console: Console, installation: MpiInstallation) -> Non
     """An MPI that cannot be used is none of the guide's faults; one that moves a wrong byte is."""
     try:
         with command_exit.guarded():
-            _measure_mpi(console, installation, False, None)
+            _measure_mpi(console, installation, None, False, None)
     except (MpiError, MpiInstallationError) as e:
         console.print(f"No ways of MPI programs were measured: {e}", soft_wrap=True, markup=False)
     except WaysError as e:
         _fail(e)
 
 
-def _measure_mpi(console: Console, installation: MpiInstallation, quick: bool, timeout: float | None) -> MpiProfile:
-    """Measures, writes the profile, and shows it."""
-    ends = clock.now() + _MPI_SECONDS
-    sizes = len(ways.CELLS)
-    with Meter(console, sizes, _MPI_SECONDS, f"sizes of {installation.name}") as meter:
-        measured = ways.measure(
-            installation,
-            _MPI_QUICK_MS if quick else _MPI_MS,
-            lambda done: meter.advance(done, sizes, ends - clock.now()),
-            timeout or ways.SILENCE,
-        )
-    if measured.short_us > ways.WAITED_US:
-        raise WaysError(
-            f"{installation.name}: a short message took {units.us_text(measured.short_us)} µs, so the ranks had to "
-            "wait for CPUs. Nothing was written; measure again when no other work is on this machine"
-        )
-    profile = ways_profile.of(measured, command_line("guide", [installation], quick=quick))
-    file = profile.store()
-    ways_table.show(console, installation.name, profile)
-    console.print(f"Lacuna chooses by {file} from now on in programs of {measured.library}", soft_wrap=True)
-    return profile
+def _measure_mpi(
+    console: Console,
+    installation: MpiInstallation,
+    hosts: tuple[str, str] | None,
+    quick: bool,
+    timeout: float | None,
+) -> MpiProfile:
+    line = command_line("guide", [installation], hosts=",".join(hosts or ()), quick=quick)
+    return ways_run.run(console, installation, line, hosts, quick, timeout)
 
 
 def _fail(error: WaysError | message_ways.FailedError) -> NoReturn:

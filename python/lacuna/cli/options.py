@@ -62,6 +62,17 @@ MpiOption = Annotated[
 ]
 
 
+HostsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--hosts",
+        metavar="HOST,HOST",
+        help="With --mpi: messages between these two hosts, too, where the MPI's launcher starts ranks. They have this "
+        "folder and this package at the same places.",
+    ),
+]
+
+
 def exit_statuses(
     failed: str,
     missing: str,
@@ -126,6 +137,16 @@ def find_mpis(wanted: Sequence[str], *, needed: bool = False) -> list[MpiInstall
     if needed and not found:
         command_exit.fail(installations.NO_MPI)
     return found
+
+
+def two_hosts_of(said: str | None) -> tuple[str, str] | None:
+    """What --hosts names."""
+    if said is None:
+        return None
+    match said.split(","):
+        case [one, other] if one and other and one != other:
+            return one, other
+    raise typer.BadParameter(f"{said!r} names no two hosts; node17,node18 does", param_hint="--hosts")
 
 
 def command_line(name: str, mpis: Sequence[MpiInstallation] = (), **options: object) -> str:

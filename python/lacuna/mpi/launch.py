@@ -48,9 +48,10 @@ class Launch:
         return replace(self, line=tuple(line), environment=environment)
 
 
-def launch(installation: MpiInstallation, hosts: Hosts | None = None) -> Launch:
+def launch(installation: MpiInstallation, hosts: Hosts | tuple[str, str] | None = None) -> Launch:
     """Two processes that no launcher binds to CPUs: they take one each by themselves. With `hosts`, ranks go to either
-    of them by turns, and their messages by TCP. Raises MpiInstallationError."""
+    of them by turns: to two on this machine, with their messages by TCP, or to those of these names, as the MPI starts
+    ranks there. Raises MpiInstallationError."""
     mpiexec = _mpiexec(installation)
     place = installation.place()
     try:
@@ -58,15 +59,20 @@ def launch(installation: MpiInstallation, hosts: Hosts | None = None) -> Launch:
         name, _ = name_and_abi(said)
     except MpiError as e:
         raise MpiInstallationError(f"{installation.name}: {mpiexec}: {e}") from e
-    options, variables = _across(hosts, name) if hosts else _here(name)
+    machine = hosts if isinstance(hosts, Hosts) else None
+    if machine:
+        options, variables = _across(machine, name)
+    else:
+        options, variables = (_on(hosts, name), {}) if isinstance(hosts, tuple) else _here(name)
     if name.startswith(_OPEN_MPI):
         place |= _AS_ROOT
     elif name.startswith(_INTEL) and not hosts:
         place |= _chosen({"I_MPI_HYDRA_BOOTSTRAP": "fork"})
-    front = (str(hosts.enter), NAMES[0]) if hosts else ()
+    front = (str(machine.enter), NAMES[0]) if machine else ()
+    usual = "as the MPI chooses" if isinstance(hosts, tuple) else "ch4, shared memory"
     shown = ", ".join(f"{variable.removeprefix('OMPI_MCA_')} {value}" for variable, value in variables.items())
     line = (*front, str(mpiexec), *options, "-n", "2")
-    return Launch(line, {**os.environ, **place, **variables}, shown or "ch4, shared memory", said)
+    return Launch(line, {**os.environ, **place, **variables}, shown or usual, said)
 
 
 def _here(name: str) -> tuple[tuple[str, ...], dict[str, str]]:
@@ -93,6 +99,13 @@ def _across(hosts: Hosts, name: str) -> tuple[tuple[str, ...], dict[str, str]]:
     if _is_before_5(name):
         return (*own, "--mca", "plm_rsh_agent", agent), components | {"OMPI_MCA_btl": "self,vader,tcp"}
     return (*own, "--allow-run-as-root", "--prtemca", "plm_ssh_agent", agent), components
+
+
+def _on(names: tuple[str, str], name: str) -> tuple[str, ...]:
+    """The same for hosts that ssh reaches, or a batch system: a rank on each."""
+    if name.startswith(_OPEN_MPI):
+        return ("--bind-to", "none", "--map-by", "node", "--host", ",".join(names))
+    return ("-hosts", ",".join(names), "-ppn", "1")
 
 
 def _is_before_5(name: str) -> bool:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import geometric_mean
+from typing import Any
 
 from lacuna._core import machine_name, mpi_profile_file
 from lacuna.files import write_whole
-from lacuna.mpi.ways import BYTES, RUNS, Measured, Sheets
+from lacuna.mpi.ways import BYTES, CHUNKED, CHUNKED_RUN, CHUNKS, CONTIGUOUS, PACKED, RUNS, Lists, Measured, Sheets
 from lacuna.worker.result import Result, begun
 
 SCHEMA = "lacuna-mpi-ways/3"
+GAIN = 0.95
+"""MpiPrices::kGain of lacuna/guide/mpi_ways.hpp: a way is left only for one that takes less of its time."""
 
 
 @dataclass
@@ -23,6 +28,8 @@ class MpiProfile(Result):
     library: str
     library_version: str
     ns: Sheets
+    thresholds: dict[str, Any] = field(default_factory=dict)
+    """`contiguous`, and `inter_node` where two hosts were measured."""
 
     def document(self) -> dict[str, object]:
         return {"schema": SCHEMA, "bytes": BYTES, "runs": RUNS, **vars(self)}
@@ -41,6 +48,59 @@ class MpiProfile(Result):
         return file
 
 
-def of(measured: Measured, command: str) -> MpiProfile:
-    """Of this machine, now."""
-    return begun(MpiProfile, command, machine_name(), measured.library, measured.library_version, measured.ns)
+def of(measured: Measured, command: str, inter_node: Mapping[str, Any] | None = None) -> MpiProfile:
+    """Of this machine, now. `inter_node`: of between_nodes(), or what an older profile had."""
+    thresholds: dict[str, Any] = {"contiguous": _contiguous(measured.contiguous)}
+    if inter_node:
+        thresholds["inter_node"] = dict(inter_node)
+    return begun(
+        MpiProfile,
+        command,
+        machine_name(),
+        measured.library,
+        measured.library_version,
+        measured.ns,
+        thresholds,
+    )
+
+
+def between_nodes(times: Lists) -> dict[str, Any]:
+    """The member `inter_node`: from how many bytes on a message goes in chunks, and of how many each."""
+    ways = [f"chunked {chunk}" for chunk in CHUNKS]
+    starts = {way: _from(CHUNKED, times[PACKED], times[way]) for way in ways}
+    paying = [way for way in ways if starts[way] is not None] or ways[:1]
+    best = min(paying, key=lambda way: geometric_mean(times[way]))
+    return {
+        "bytes": list(CHUNKED),
+        "run": CHUNKED_RUN,
+        "ns": times,
+        "from": starts[best],
+        "chunk": CHUNKS[ways.index(best)],
+    }
+
+
+def kept_between_nodes(measured: Measured) -> dict[str, Any] | None:
+    """What the profile that is there says of two hosts, if it is of the same machine and version of the MPI."""
+    file = Path(mpi_profile_file(measured.library))
+    try:
+        old = json.loads(file.read_text())
+        same = (old["machine"], old["library_version"]) == (machine_name(), measured.library_version)
+        return dict(old["thresholds"]["inter_node"]) if same else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _contiguous(times: Lists) -> dict[str, Any]:
+    start = _from(CONTIGUOUS, times["host"], times["offered"])
+    return {"bytes": list(CONTIGUOUS), "ns": times, "from": start}
+
+
+def _from(sizes: Sequence[int], old: Sequence[float], new: Sequence[float]) -> int | None:
+    """The first size from which on the new way takes clearly less; nothing: there is none."""
+    first = None
+    for size, before, after in zip(sizes, old, new, strict=True):
+        if after >= GAIN * before:
+            first = None
+        elif first is None:
+            first = size
+    return first

@@ -14,13 +14,11 @@ from rich.text import Text
 
 from lacuna._core import Layout, mpi_profile_file, mpi_ways
 from lacuna.mpi.ways import BYTES, CELLS, RUNS, SERVING
-from lacuna.mpi.ways_profile import MpiProfile
+from lacuna.mpi.ways_profile import GAIN, MpiProfile
 from lacuna.units import bytes_text, us_text
 
 LEAST_OFFERED = 254
 """The least value of LACUNA_MPI_OFFER: one more than Descriptor::kBytes of lacuna/mpi/process/descriptor.hpp."""
-GAIN = 0.95
-"""MpiPrices::kGain of lacuna/guide/mpi_ways.hpp: the MPI's own way is left only for one that takes less of its time."""
 
 USES = {
     "send": "MPI_Send",
@@ -67,6 +65,23 @@ def show(console: Console, name: str, profile: MpiProfile) -> None:
         table.add_row(*row)
     console.print(table)
     console.print(Text(_MEANING, style="dim"))
+    console.print(_without_gaps(profile.thresholds["contiguous"]), soft_wrap=True)
+    if between := profile.thresholds.get("inter_node"):
+        console.print(_between_nodes(between), soft_wrap=True)
+
+
+def _without_gaps(of: Mapping[str, Any]) -> str:
+    if of["from"] is None:
+        return "Messages without gaps: the MPI's own way, at every size"
+    return f"Messages without gaps: through shared memory from {bytes_text(of['from'])} on"
+
+
+def _between_nodes(of: Mapping[str, Any]) -> str:
+    if of["from"] is None:
+        return "Messages with gaps to another host: packed as a whole, at every size"
+    return (
+        f"Messages with gaps to another host: from {bytes_text(of['from'])} on in chunks of {bytes_text(of['chunk'])}"
+    )
 
 
 def _rows(profile: MpiProfile) -> Iterator[list[str]]:
@@ -92,36 +107,58 @@ def measured_here() -> list[str]:
     return [library for library in NAMES if Path(mpi_profile_file(library)).is_file()]
 
 
-def expected(layout: Layout, libraries: list[str]) -> dict[str, Any]:
-    """By MPI: {"file", "warning", "forced", "uses": {"send": {"chosen", "ns": {way: nanoseconds}}}}. `file` is empty
-    for usual times. "forced" names the variable of the environment that chooses, if one does. Raises ValueError where
-    its value is none."""
+def expected(layout: Layout, libraries: list[str], ranks: int) -> dict[str, Any]:
+    """By MPI: {"file", "warning", "forced", "crowded", "uses": {"send": {"chosen", "ns": {way: nanoseconds}}}}. `file`
+    is empty for usual times. "forced" names the variable of the environment that chooses, if one does. "crowded": so
+    many ranks share CPUs of this machine. Raises ValueError where a variable's value is none."""
     way, offered = os.environ.get("LACUNA_MPI_WAY", ""), os.environ.get("LACUNA_MPI_OFFER", "")
     if way not in ("", *_WAYS):
         raise ValueError(f"LACUNA_MPI_WAY is {way!r}; it may be {', '.join(_WAYS)}")
     if offered and not (offered.isdecimal() and int(offered) >= LEAST_OFFERED):
         raise ValueError(f"LACUNA_MPI_OFFER is {offered!r}; it may be {LEAST_OFFERED} bytes or more")
     forced = "LACUNA_MPI_WAY" if way else "LACUNA_MPI_OFFER" if offered else ""
-    found = {library: mpi_ways(layout, library, way, int(offered or 0)) for library in libraries}
-    return {library: {**of, "forced": forced} for library, of in found.items()}
+    crowded = ranks > len(os.sched_getaffinity(0))
+    found = {library: mpi_ways(layout, library, way, int(offered or 0), crowded) for library in libraries}
+    return {library: {**of, "forced": forced, "crowded": crowded} for library, of in found.items()}
 
 
-def show_expected(console: Console, found: dict[str, Any]) -> None:
+def enter_measured(of: dict[str, Any], version: str, found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> None:
+    """Into an MPI of expected(): what it says of itself, and what ways.measure_given() found."""
+    of["measured_of"] = version
+    for use, forms in found.items():
+        of["uses"][use]["measured_ns"] = dict(forms["regular"])
+
+
+def show_expected(console: Console, found: dict[str, Any], ranks: int) -> None:
     """A table of each MPI: a line of each use, the chosen way marked, microseconds of the others beside it."""
     for library, of in found.items():
         origin = "as measured here" if of["file"] else "by usual times: `lacuna guide --mpi MPICC` measures them"
+        job = f"{'two' if ranks == 2 else ranks} ranks of a node"
         console.print()
-        console.print(
-            Text(f"In a program of {NAMES[library]}, two ranks of a node, preloaded ({origin})", style="bold")
-        )
+        console.print(Text(f"In a program of {NAMES[library]}, {job}, preloaded ({origin})", style="bold"))
         if of["warning"]:
             console.print(Text(of["warning"]), soft_wrap=True)
+        if of["crowded"]:
+            console.print("They share CPUs: an MPI_Send goes as an MPI_Isend, and blocks that all ranks wait for are")
+            console.print("offered only where that is expected to take two thirds of the best other way.")
+        measured = "measured_of" in of
+        if measured:
+            console.print(Text(f"Measured with {of['measured_of']}, two ranks; in brackets"), soft_wrap=True)
         table = Table(box=None, padding=(0, 2, 0, 0))
         table.add_column("use")
         table.add_column(f"forced by {of['forced']}" if of["forced"] else "chosen")
         for way in _WAYS.values():
             table.add_column(f"{way}, µs", justify="right")
         for use, of_use in of["uses"].items():
-            times = [us_text(of_use["ns"][way] / 1e3) if way in of_use["ns"] else "-" for way in _WAYS]
+            times = [_expected_and_measured(of_use, way) for way in _WAYS]
             table.add_row(USES[use], _WAYS[of_use["chosen"]], *times)
         console.print(table)
+        if ranks != 2 or measured:
+            console.print(Text("Times are of two ranks, each with a CPU", style="dim"))
+
+
+def _expected_and_measured(of_use: Mapping[str, Any], way: str) -> str:
+    shown = us_text(of_use["ns"][way] / 1e3) if way in of_use["ns"] else "-"
+    if way in of_use.get("measured_ns", {}):
+        shown += f" ({us_text(of_use['measured_ns'][way] / 1e3)})"
+    return shown

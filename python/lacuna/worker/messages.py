@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from lacuna._core import message_axes, same_class
+from lacuna._core import Layout, message_axes, same_class
 from lacuna.worker.process import LineProcess, WorkerError
 from lacuna.worker.protocol import Positive, SchemaError, member, read
 
@@ -23,6 +23,8 @@ MAY_LACK = "direct"
 
 _PASSES = 3
 """Over the cells that found the ranks nearer to one another, or further apart, than most did."""
+
+_SILENCE = 30.0
 
 Progress = Callable[[int], None]
 """Told how many cells are done."""
@@ -63,6 +65,26 @@ class MessagesWorker(LineProcess):
             raise WorkerError(f"{self._name} measured {found.bytes} bytes in runs of {found.run}, not {size} of {run}")
         return found
 
+    def measure_given(self, layout: Layout, ways: Sequence[str], milliseconds: float) -> dict[str, float]:
+        """Nanoseconds of a message of that layout by each of these ways, for so many milliseconds each; no byte of it
+        lies before its base. Raises as measure()."""
+        self.send({"wire": bytes(layout.wire()).hex(), "ways": list(ways), "milliseconds": milliseconds * len(ways)})
+        found = self.read(_of_given, time.monotonic() + self._silence)
+        if isinstance(found, str):
+            raise FailedError(f"ways of messages: {found}")
+        if missing := [way for way in ways if way not in found.ns]:
+            raise WorkerError(f"{self._name} has no time of {', '.join(missing)}")
+        return dict(found.ns)
+
+
+@dataclass(frozen=True)
+class _Given:
+    ns: dict[str, Positive]
+
+
+def _of_given(said: dict[str, Any]) -> _Given | str:
+    return str(said["error"]) if "error" in said else read(_Given, member(said, "given", "line"), "given")
+
 
 def _understood(said: dict[str, Any]) -> Cell | str:
     if "error" in said:
@@ -96,6 +118,15 @@ def measure(executable: Path, milliseconds: float, silence: float, told: Progres
             if not missing:
                 return document(found)
     raise MovedError(f"{len(missing)} of {len(CELLS)} cells found the ranks nearer to one another, or further apart")
+
+
+def measure_ways(executable: Path, layout: Layout, ways: dict[str, dict[str, Any]], milliseconds: float) -> None:
+    """Enters into those of `lacuna._core.message_ways()` that can be, as `measured_us`, what a message takes. Raises
+    WorkerError and FailedError."""
+    can = [way for way, of in ways.items() if "refused" not in of]
+    with MessagesWorker(executable, _SILENCE) as worker:
+        for way, ns in worker.measure_given(layout, can, milliseconds).items():
+            ways[way]["measured_us"] = ns / 1e3
 
 
 def document(found: dict[tuple[int, int], Cell]) -> dict[str, Any]:

@@ -370,31 +370,15 @@ def test_help_lists_the_forms() -> None:
         assert name in text
 
 
-def test_what_a_preloaded_program_would_do() -> None:
-    """MPICH's own datatypes take 20 times as long as packing from 16 KiB on, and MPI_Alltoallw is never packed."""
-    shown = explain("vector(8192, 1, 2, double)", "--mpi", "mpich", "--mpi", "intel").stdout
-    assert "In a program of MPICH, two ranks of a node, preloaded" in shown
-    assert "In a program of Intel MPI" in shown
-    assert re.search(r"MPI_Send +through shared memory", shown)
-    assert re.search(r"MPI_Alltoallw +through shared memory +[\d.]+ +- +[\d.]+", shown)
-
-
-def test_what_the_environment_forces_of_a_preloaded_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in the program: a way that a use has not is the MPI's, and LACUNA_MPI_OFFER packs what is shorter."""
-    what = ("vector(1024, 1, 2, double)", "--mpi", "mpich")  # 8 KiB
-    monkeypatch.setenv("LACUNA_MPI_WAY", "packed")
-    shown = explain(*what).stdout
-    assert "forced by LACUNA_MPI_WAY" in shown
-    assert re.search(r"MPI_Send +packed by Lacuna", shown)
-    assert re.search(r"MPI_Alltoallw +the MPI's own", shown)
-    monkeypatch.delenv("LACUNA_MPI_WAY")
-    for offered_from, way in ((8192, "offered"), (8193, "packed")):
-        monkeypatch.setenv("LACUNA_MPI_OFFER", str(offered_from))
-        mpich = data(*what)["mpi"]["mpich"]
-        assert (mpich["forced"], mpich["uses"]["send"]["chosen"]) == ("LACUNA_MPI_OFFER", way)
-    for name, value in (("LACUNA_MPI_OFFER", "12"), ("LACUNA_MPI_OFFER", "much"), ("LACUNA_MPI_WAY", "fast")):
-        monkeypatch.delenv("LACUNA_MPI_OFFER", raising=False)
-        monkeypatch.setenv(name, value)
-        ended = explain(*what)
-        assert ended.exit_code == 2
-        assert f"{name} is '{value}'; it may be" in ended.stderr
+def test_ways_of_messages_are_measured() -> None:
+    try:
+        find_worker()
+    except WorkerError as e:
+        pytest.skip(str(e))
+    ended = explain("subarray([64, 64], [8, 8], [3, 4], float)", "--measure", "--json", "-")
+    assert ended.exit_code == 0, ended.stderr
+    sent = json.loads(ended.stdout)["send"]["ways"]
+    assert {way for way, of in sent.items() if "measured_us" in of} == {
+        way for way, of in sent.items() if "refused" not in of
+    }
+    assert "measured  what happens" in ended.stderr

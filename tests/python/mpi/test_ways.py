@@ -13,27 +13,16 @@ from typing import Any, NoReturn
 
 import pytest
 from conftest import PATIENCE, wait_for
-from mpi_ready import run as programs
 from typer.testing import CliRunner
 
 from lacuna import _core
 from lacuna.cli import guide
 from lacuna.cli.app import app
 from lacuna.guide.run_record import Guide
-from lacuna.mpi import ways, ways_table
+from lacuna.mpi import ways, ways_profile, ways_table
 from lacuna.mpi.installations import MpiInstallation
-from lacuna.mpi.interposer import abi_of
-from lacuna.mpi.launch import launch
-from lacuna.mpi.ways import BYTES, CELLS, RUNS, SERVING, Measured, WaysError
+from lacuna.mpi.ways import BYTES, CELLS, CHUNKED, CHUNKS, CONTIGUOUS, RUNS, SERVING, SIZES, Measured, WaysError
 
-MPIS = {
-    "openmpi5": "open_mpi",
-    "mpich5": "mpich",
-    "openmpi4-debian": "open_mpi",
-    "mpich4-debian": "mpich_4_0",
-    "impi": "intel",
-}
-OF_GATE = ("openmpi4-debian", "mpich4-debian", "impi")
 VERSION = "Open MPI v9.8.7, package"
 
 
@@ -53,11 +42,22 @@ def cell(size: int, run: int) -> dict[str, Any]:
     return {"bytes": size, "run": run, "ns": ns}
 
 
+def without_gaps(size: int) -> dict[str, Any]:
+    """Shared memory pays from 256 KiB on, but not at 1 MiB."""
+    offered = 0.5 if size >= 262144 and size != 1048576 else 1
+    return {
+        "bytes": size,
+        "run": 0,
+        "ns": {"contiguous": {"regular": {"host": float(size), "offered": size * offered}}},
+    }
+
+
 Line = dict[str, Any] | str
 
 
 def honest(version: str = VERSION) -> list[Line]:
-    return [{"version": version, "cells": len(CELLS)}, *(cell(*at) for at in CELLS), {"ends": len(CELLS)}]
+    cells = [*(cell(*at) for at in CELLS), *map(without_gaps, CONTIGUOUS)]
+    return [{"version": version, "cells": len(cells)}, *cells, {"ends": len(cells)}]
 
 
 Play = Callable[..., MpiInstallation]
@@ -89,7 +89,8 @@ def test_times_stand_by_use_form_way_bytes_and_run(play: Play) -> None:
     done: list[int] = []
     found = ways.measure(play(["a launcher's word", *honest()]), 1, done.append, PATIENCE)
     assert found.library_version == VERSION
-    assert done == list(range(len(CELLS) + 1))
+    assert done == list(range(SIZES + 1))
+    assert found.contiguous["host"] == [float(size) for size in CONTIGUOUS]
     assert {(use, form): tuple(found.ns[use][form]) for use, form in SERVING} == SERVING
     for (use, form), serving in SERVING.items():
         for way in serving:
@@ -136,6 +137,7 @@ HOSTILE: dict[str, tuple[Callable[[list[Any]], object], str]] = {
     "no_way": (lambda lines: times(lines).pop("offered"), "no time of send, listed, offered for 1024 bytes"),
     "below_zero": (lambda lines: times(lines).update(packed=-1.0), "no time of send, listed, packed"),
     "zero": (lambda lines: times(lines).update(packed=0), "no time of send, listed, packed"),
+    "no_contiguous": (lambda lines: lines[-2]["ns"].clear(), "no time of contiguous, regular, host"),
     "more": (lambda lines: lines.insert(-1, lines[1]), "did not end after the last size"),
 }
 
@@ -171,7 +173,7 @@ def test_what_the_user_has_set_for_programs_does_not_decide(
     assert "LACUNA" not in (tmp_path / "env").read_text()
     line = (tmp_path / "line").read_text()
     assert f"LD_PRELOAD={tmp_path}/liblacuna_mpi_mpich.so LACUNA_MPI_DECODE=1" in line
-    assert line.endswith(" 1 256,1024,3072,4096,16384,65536,262144,1048576 8,64,512,4096 ")
+    assert line.endswith("8,64,512,4096 65536,262144,1048576,4194304,16777216 ")
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
@@ -187,7 +189,7 @@ def test_the_command_writes_the_profile_and_shows_which_way_is_best(play: Play, 
     profile = json.loads(file.read_text())
     assert json.loads(done.stdout) == {"mpis": [profile]}
     head = ["schema", "bytes", "runs", "lacuna_version", "created", "command"]
-    assert [*profile] == [*head, "machine", "library", "library_version", "ns"]
+    assert [*profile] == [*head, "machine", "library", "library_version", "ns", "thresholds"]
     assert (profile["schema"], profile["library"]) == ("lacuna-mpi-ways/3", "open_mpi")
     assert profile["machine"] == _core.machine_name()
     assert (tuple(profile["bytes"]), tuple(profile["runs"])) == (BYTES, RUNS)
@@ -197,6 +199,59 @@ def test_the_command_writes_the_profile_and_shows_which_way_is_best(play: Play, 
     assert shown[0] == ["MPI_Send", "8", "B", "M", "M", "M", "P", "0.50", "P", "0.50", *["S", "0.25"] * 3]
     assert shown[1] == ["MPI_Alltoallw", "8", "B", *["M"] * 5, *["S", "0.25"] * 3]
     assert str(file) in done.stderr
+    assert profile["thresholds"]["contiguous"]["from"] == 4194304
+    assert "inter_node" not in profile["thresholds"]
+    assert "Messages without gaps: through shared memory from 4 MiB on" in done.stderr
+
+
+def between_hosts(size: int) -> dict[str, Any]:
+    """Chunks pay from 1 MiB on, those of 256 KiB most."""
+    ways = {"packed": 100.0 * size}
+    for chunk in CHUNKS:
+        ways[f"chunked {chunk}"] = size * (50.0 if chunk == 262144 else 60) if size >= 1 << 20 else 100.0 * size
+    return {"bytes": size, "run": 512, "ns": {"send": {"regular": ways, "listed": ways}}}
+
+
+HOSTS = "case $* in *-hosts*) cat {folder}/between ;; *) cat {folder}/lines ;; esac"
+
+
+def test_between_two_hosts(play: Play, tmp_path: Path, no_settings_of_the_user: Path) -> None:
+    """A later run without hosts keeps what was found, of the same version of the MPI."""
+    installation = play([], HOSTS.format(folder=tmp_path))
+    cells = [between_hosts(size) for size in CHUNKED]
+    told = [{"version": VERSION, "cells": len(cells)}, *cells, {"ends": len(cells)}]
+    (tmp_path / "between").write_text("".join(json.dumps(line) + "\n" for line in told))
+    (tmp_path / "lines").write_text("")
+    mpiexec = tmp_path / "mpiexec"
+    mpiexec.write_text(mpiexec.read_text().replace(f"cat {tmp_path}/lines\n", "", 1))
+
+    def guided(version: str, *options: str) -> Any:
+        (tmp_path / "lines").write_text("".join(json.dumps(line) + "\n" for line in honest(version)))
+        done = CliRunner().invoke(app, ["guide", "--mpi", str(installation.mpicc), *options])
+        assert done.exit_code == 0, done.output
+        (file,) = no_settings_of_the_user.rglob("mpi-open_mpi.json")
+        _core.check_mpi_profile(str(file), "open_mpi")
+        return json.loads(file.read_text()), done.output
+
+    profile, shown = guided(VERSION, "--hosts", "node17,node18")
+    between = profile["thresholds"]["inter_node"]
+    assert (between["from"], between["chunk"], between["bytes"]) == (1 << 20, 262144, list(CHUNKED))
+    assert "lacuna guide --hosts node17,node18 --mpi " in profile["command"]
+    assert "from 1 MiB on in chunks of 256 KiB" in " ".join(shown.split())
+    assert guided(VERSION)[0]["thresholds"]["inter_node"] == between
+    assert "inter_node" not in guided("Open MPI v9.9.9")[0]["thresholds"]
+
+
+@pytest.mark.parametrize("hosts", ["node17", "a,b,c", "a,a", ","])
+def test_hosts_that_are_not_two(play: Play, hosts: str) -> None:
+    done = CliRunner().invoke(app, ["guide", "--mpi", str(play(honest()).mpicc), "--hosts", hosts])
+    assert done.exit_code == 2
+    assert "names no two hosts" in " ".join(done.output.split())
+
+
+def test_a_chunk_that_pays_nowhere() -> None:
+    times = {way: [100.0] * len(CHUNKED) for way in ("packed", *(f"chunked {chunk}" for chunk in CHUNKS))}
+    assert ways_profile.between_nodes(times)["from"] is None
 
 
 def test_the_variable_names_another_file(play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,79 +378,3 @@ def test_the_way_that_is_chosen_is_clearly_better() -> None:
     assert ways_table.best({"host": 100, "packed": 96, "offered": 200}) == ("host", 1.0)
     assert ways_table.best({"host": 100, "packed": 90, "offered": 80}) == ("offered", 0.8)
     assert ways_table.best({"host": 100, "packed": 120}) == ("host", 1.0)
-
-
-# --- real MPIs --------------------------------------------------------------------------------------------------------
-
-TOLD = """
-#include <mpi.h>
-#include <string.h>
-static int packs;
-int lacuna_mpi_force_way(const char* way) {
-  packs = way != NULL && strcmp(way, "packed") == 0;
-  return way != NULL && strcmp(way, "host") != 0 && !packs && strcmp(way, "offered") != 0;
-}
-#ifdef SPOILED
-int MPI_Recv(void* to, int count, MPI_Datatype type, int from, int tag, MPI_Comm comm, MPI_Status* status) {
-  int result = PMPI_Recv(to, count, type, from, tag, comm, status);
-  if (packs && type != MPI_DOUBLE) ((char*)to)[SPOILED] ^= 1;
-  return result;
-}
-#endif
-"""
-"""A library that is told the way, and does nothing about it; or spoils a byte."""
-
-
-@pytest.fixture(
-    scope="module", params=[pytest.param(m, marks=[pytest.mark.gate] if m in OF_GATE else []) for m in MPIS]
-)
-def mpi(request: pytest.FixtureRequest) -> MpiInstallation:
-    found = next((peer for peer in programs.installed() if peer.name == request.param), None)
-    if found is None:
-        pytest.skip(f"{request.param} is not here; `make peers` installs it")
-    return found
-
-
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes, runs = (256, 4096), (8, 1024)
-    monkeypatch.setattr(ways, "BYTES", sizes)
-    monkeypatch.setattr(ways, "RUNS", runs)
-    monkeypatch.setattr(ways, "CELLS", ((256, 8), (4096, 8), (4096, 1024)))
-
-
-def preload(mpi: MpiInstallation, folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> None:
-    (folder / "told.c").write_text(TOLD)
-    library = folder / f"liblacuna_mpi_{abi_of(launch(mpi).version)}.so"
-    line = [mpi.mpicc, "-shared", "-fPIC", *options, folder / "told.c", "-o", library]
-    mpi.compile("told.c", line, RuntimeError)
-    monkeypatch.setenv("LACUNA_MPI_LIB_DIR", str(folder))
-
-
-@pytest.mark.usefixtures("small")
-def test_on_an_mpi(mpi: MpiInstallation) -> None:
-    """By the package's own library: the program verifies what arrives by each way."""
-    found = measured(mpi)
-    assert found.library == MPIS[mpi.name]
-    for (use, form), serving in SERVING.items():
-        for way in serving:
-            assert [ns > 0 for ns in found.ns[use][form][way]] == [True, False, True, True]
-
-
-@pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("place", [0, 8], ids=["wrong_byte", "writes_beside"])
-def test_a_way_that_spoils_a_byte(
-    mpi: MpiInstallation, place: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    preload(mpi, tmp_path, monkeypatch, f"-DSPOILED={place}")
-    with pytest.raises(WaysError) as failed:
-        measured(mpi)
-    said = str(failed.value)
-    assert "packed: wrong bytes" in said or "ended before" in said  # MPICH's launcher may lose what ranks said
-
-
-@pytest.mark.usefixtures("small")
-def test_without_the_library(mpi: MpiInstallation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    preload(mpi, tmp_path, monkeypatch, "-Dlacuna_mpi_force_way=another_name")
-    with pytest.raises(WaysError, match="ended before the last size"):
-        measured(mpi)

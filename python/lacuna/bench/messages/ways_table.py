@@ -58,9 +58,13 @@ def show_expected(console: Console, found: dict[str, Any]) -> None:
     table.add_column("")
     table.add_column("way")
     table.add_column("µs", justify="right")
+    measured = any("measured_us" in of for of in found["ways"].values())
+    if measured:
+        table.add_column("measured", justify="right")
     table.add_column("what happens, or why it cannot be")
     for way, of in found["ways"].items():
         chosen = way == found["chosen"]
         mark = ("forced" if found["forced"] == way else "chosen") if chosen else ""
-        table.add_row(mark, way, us_text(of["us"]) if "us" in of else "-", of.get("refused", of["summary"]))
+        times = [us_text(of[key]) if key in of else "-" for key in ("us", *(["measured_us"] if measured else []))]
+        table.add_row(mark, way, *times, of.get("refused", of["summary"]))
     console.print(table)
