@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-MPI_SCHEMA = "lacuna-mpi-ways/3"
+MPI_SCHEMA = "lacuna-mpi-ways/4"
 SCHEMA = 3
 WIDTH = 120
 

@@ -14,7 +14,7 @@ using namespace fields;
 
 namespace {
 
-constexpr const char* kMpiSchema = "lacuna-mpi-ways/3";
+constexpr const char* kMpiSchema = "lacuna-mpi-ways/4";
 constexpr std::int64_t kMostChunk = 1 << 30;  // a host's count is an int
 
 std::unexpected<base::Error> unfit(std::string message) { return base::fail(base::Code::invalid_argument, std::move(message)); }

@@ -80,7 +80,7 @@ struct MpiThresholds {
 
 /// Where the times were measured. A run of half a piece at most is measured: others have no cell.
 inline constexpr std::array<std::int64_t, 8> kMpiBytes{256, 1024, 3072, 4096, 16384, 65536, 262144, 1048576};
-inline constexpr std::array<std::int64_t, 4> kMpiRuns{8, 64, 512, 4096};
+inline constexpr std::array<std::int64_t, 5> kMpiRuns{8, 64, 512, 4096, 32768};
 inline constexpr Axes kMpiAxes{.bytes = kMpiBytes, .runs = kMpiRuns, .fewest_runs = 2};
 static_assert(kMpiAxes.size() <= Sheet::kMostCells);
 

@@ -31,7 +31,7 @@ constexpr std::size_t kRuns = guide::kMpiRuns.size();
 
 // A profile in which each way takes `ns` for each byte and run.
 Json profile_of(const std::function<double(MpiUse, MpiWay, std::int64_t, std::int64_t)>& ns) {
-  Json profile{{"schema", "lacuna-mpi-ways/3"},    {"library", "mpich"},  {"library_version", "MPICH 9"},
+  Json profile{{"schema", "lacuna-mpi-ways/4"},    {"library", "mpich"},  {"library_version", "MPICH 9"},
                {"machine", guide::machine_name()}, {"created", "today"},  {"bytes", guide::kMpiBytes},
                {"runs", guide::kMpiRuns},          {"ns", Json::object()}};
   for (std::size_t use = 0; use < guide::kMpiUses; ++use) {
@@ -91,10 +91,10 @@ TEST_F(MpiProfiles, AreWhatIsChosenBy) {
 TEST_F(MpiProfiles, LeaveLongRunsOfCollectivesToTheHost) {
   write(flat().dump());
   const MpiPrices prices = MpiPrices::find(MpiLibrary::mpich);
-  EXPECT_EQ(prices.choose(MpiUse::bcast, {.bytes = 1 << 20, .run = 4096}), MpiWay::offered);
-  EXPECT_EQ(prices.choose(MpiUse::bcast, {.bytes = 1 << 20, .run = 4097}), MpiWay::host);
-  EXPECT_EQ(prices.choose(MpiUse::alltoallw, {.bytes = 1 << 20, .run = 4097}), MpiWay::offered);
-  EXPECT_EQ(prices.choose(MpiUse::send, {.bytes = 1 << 20, .run = 4097}), MpiWay::offered);
+  EXPECT_EQ(prices.choose(MpiUse::bcast, {.bytes = 1 << 20, .run = 32768}), MpiWay::offered);
+  EXPECT_EQ(prices.choose(MpiUse::bcast, {.bytes = 1 << 20, .run = 32769}), MpiWay::host);
+  EXPECT_EQ(prices.choose(MpiUse::alltoallw, {.bytes = 1 << 20, .run = 32769}), MpiWay::offered);
+  EXPECT_EQ(prices.choose(MpiUse::send, {.bytes = 1 << 20, .run = 32769}), MpiWay::offered);
 }
 
 TEST_F(MpiProfiles, LeaveToTheHostWhatIsHardlyFaster) {
@@ -195,12 +195,12 @@ TEST_F(MpiProfiles, ThatAreWrongAreRefused) {
     return refusal_of(profile);
   };
   EXPECT_EQ(spoilt([](Json&) {}), "");
-  EXPECT_NE(spoilt([](Json& p) { p["schema"] = "lacuna-mpi-ways/4"; }).find("schema"), std::string::npos);
+  EXPECT_NE(spoilt([](Json& p) { p["schema"] = "lacuna-mpi-ways/3"; }).find("schema"), std::string::npos);
   EXPECT_NE(spoilt([](Json& p) { p["bytes"][0] = 1; }).find("bytes"), std::string::npos);
   EXPECT_NE(spoilt([](Json& p) { p["runs"] = 3; }).find("runs"), std::string::npos);
   EXPECT_NE(spoilt([](Json& p) { p["ns"].erase("bcast"); }).find("bcast"), std::string::npos);
   EXPECT_NE(spoilt([](Json& p) { p["ns"]["send"]["regular"].erase("host"); }).find("host"), std::string::npos);
-  EXPECT_NE(spoilt([](Json& p) { p["ns"]["send"]["regular"]["host"].erase(3); }).find("31 numbers"), std::string::npos);
+  EXPECT_NE(spoilt([](Json& p) { p["ns"]["send"]["regular"]["host"].erase(3); }).find("39 numbers"), std::string::npos);
   EXPECT_NE(spoilt([](Json& p) { p["ns"]["send"]["regular"]["host"][0] = 0; }).find("number 0"), std::string::npos);
   EXPECT_NE(spoilt([](Json& p) { p["ns"]["send"]["regular"]["host"][2] = 5; }).find("number 2"), std::string::npos);
   EXPECT_NE(spoilt([](Json& p) { p["ns"]["send"]["regular"]["host"][0] = -1; }), "");

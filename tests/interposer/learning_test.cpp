@@ -51,7 +51,7 @@ class LearningJobs : public testing::Test {
   // By which each way takes as long as the others, so that all are worth a trial, but for collectives of longer blocks,
   // which are offered. `slowly`: all take so long that trials cost nothing beside.
   void write_profile(bool open_mpi = false, bool slowly = false) const {
-    nlohmann::json profile{{"schema", "lacuna-mpi-ways/3"},
+    nlohmann::json profile{{"schema", "lacuna-mpi-ways/4"},
                            {"library", open_mpi ? "open_mpi" : "mpich"},
                            {"library_version", open_mpi ? kVersionOfOpenMpi : kVersion},
                            {"machine", guide::machine_name()},

@@ -26,7 +26,7 @@ from lacuna.worker.json_lines import EndError, LineError, Lines
 from lacuna.worker.protocol import SchemaError, parsed, read
 
 BYTES = (256, 1024, 3072, 4096, 16384, 65536, 262144, 1048576)
-RUNS = (8, 64, 512, 4096)
+RUNS = (8, 64, 512, 4096, 32768)
 """kMpiBytes and kMpiRuns of lacuna/guide/mpi_ways.hpp."""
 WAYS = ("host", "packed", "offered")
 _COLLECTIVES = (

@@ -15,7 +15,7 @@ from lacuna.files import write_whole
 from lacuna.mpi.ways import BYTES, CHUNKED, CHUNKED_RUN, CHUNKS, CONTIGUOUS, PACKED, RUNS, Lists, Measured, Sheets
 from lacuna.worker.result import Result, begun
 
-SCHEMA = "lacuna-mpi-ways/3"
+SCHEMA = "lacuna-mpi-ways/4"
 GAIN = 0.95
 """MpiPrices::kGain of lacuna/guide/mpi_ways.hpp: a way is left only for one that takes less of its time."""
 

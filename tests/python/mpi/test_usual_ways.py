@@ -19,7 +19,7 @@ def usual(*files: Path) -> subprocess.CompletedProcess[str]:
 
 def test_a_profile_as_lines_of_c(tmp_path: Path) -> None:
     profile = {
-        "schema": "lacuna-mpi-ways/3",
+        "schema": "lacuna-mpi-ways/4",
         "library_version": "Open MPI v5.0.11",
         "machine": "a CPU, last-level cache 32768 KiB",
         "lacuna_version": "0.2.0",
@@ -45,7 +45,7 @@ def test_a_profile_as_lines_of_c(tmp_path: Path) -> None:
 
 
 def test_of_several_profiles_the_shortest_times(tmp_path: Path) -> None:
-    common = {"schema": "lacuna-mpi-ways/3", "library_version": "A", "lacuna_version": "0.2.0", "created": "today"}
+    common = {"schema": "lacuna-mpi-ways/4", "library_version": "A", "lacuna_version": "0.2.0", "created": "today"}
     files = []
     for name, machine, ns in (("a", "M", [3.0, 0.0, 5.0]), ("b", "M", [2.0, 0.0, 7.0]), ("c", "N", [1.0, 0.0, 1.0])):
         files.append(tmp_path / f"{name}.json")
@@ -78,7 +78,7 @@ def test_the_ways_of_messages_as_lines_of_c(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 3}', '{"schema": "lacuna-mpi-ways/3"}'])
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 3}', '{"schema": "lacuna-mpi-ways/4"}'])
 def test_a_file_that_is_no_profile(tmp_path: Path, text: str) -> None:
     (tmp_path / "p.json").write_text(text)
     done = usual(tmp_path / "p.json")

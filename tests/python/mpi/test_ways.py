@@ -173,7 +173,7 @@ def test_what_the_user_has_set_for_programs_does_not_decide(
     assert "LACUNA" not in (tmp_path / "env").read_text()
     line = (tmp_path / "line").read_text()
     assert f"LD_PRELOAD={tmp_path}/liblacuna_mpi_mpich.so LACUNA_MPI_DECODE=1" in line
-    assert line.endswith("8,64,512,4096 65536,262144,1048576,4194304,16777216 ")
+    assert line.endswith("8,64,512,4096,32768 65536,262144,1048576,4194304,16777216 ")
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
@@ -190,11 +190,16 @@ def test_the_command_writes_the_profile_and_shows_which_way_is_best(play: Play, 
     assert json.loads(done.stdout) == {"mpis": [profile]}
     head = ["schema", "bytes", "runs", "lacuna_version", "created", "command"]
     assert [*profile] == [*head, "machine", "library", "library_version", "ns", "thresholds"]
-    assert (profile["schema"], profile["library"]) == ("lacuna-mpi-ways/3", "open_mpi")
+    assert (profile["schema"], profile["library"]) == ("lacuna-mpi-ways/4", "open_mpi")
     assert profile["machine"] == _core.machine_name()
     assert (tuple(profile["bytes"]), tuple(profile["runs"])) == (BYTES, RUNS)
     assert profile["command"] == f"lacuna guide --mpi mine={installation.mpicc}"
-    assert all(len(sheet) == 32 for form in profile["ns"].values() for way in form.values() for sheet in way.values())
+    assert all(
+        len(sheet) == len(BYTES) * len(RUNS)
+        for form in profile["ns"].values()
+        for way in form.values()
+        for sheet in way.values()
+    )
     shown = [line.split() for line in done.stderr.splitlines() if line.startswith(("MPI_Send ", "MPI_Alltoallw "))]
     assert shown[0] == ["MPI_Send", "8", "B", "M", "M", "M", "P", "0.50", "P", "0.50", *["S", "0.25"] * 3]
     assert shown[1] == ["MPI_Alltoallw", "8", "B", *["M"] * 5, *["S", "0.25"] * 3]
