@@ -41,6 +41,7 @@ const Block* Standing::in_block(int i) const { return std::cmp_less(i, in_.size(
 void Standing::pack(int i, Note& note) {
   const std::size_t place = pattern_.one_for_all() ? 0 : static_cast<std::size_t>(i);
   const Block* const block = out_block(i);
+  note.says = 0;
   note.at = static_cast<std::uint32_t>(at_[place]);
   note.bytes = block != nullptr && block->moves ? block->bytes : 0;
   if (note.bytes == 0 || std::exchange(packed_[place], 1) != 0) return;
@@ -48,7 +49,11 @@ void Standing::pack(int i, Note& note) {
 }
 
 void Standing::unpack(int i, int rank, const Note& note) {
-  if (!unpack_from(*board_->get(), rank, note, in_block(i))) error_ = kErrTruncate;
+  if ((base::read_once(note.says) & Note::kRefuses) != 0) {
+    error_ = kErrOther;
+  } else if (!unpack_from(*board_->get(), rank, note, in_block(i))) {
+    error_ = kErrTruncate;
+  }
 }
 
 // What one rank gets.

@@ -5,7 +5,7 @@
 namespace lacuna::mpi::detail {
 namespace {
 
-// Null: a table has no room, or there is no memory.
+// Null: there is no memory.
 std::unique_ptr<Order> make_order(const Job& job, const CommOf& of, std::size_t rank) try {
   std::vector<OrderTable*> tables;
   tables.reserve(of.places.size());
@@ -14,7 +14,7 @@ std::unique_ptr<Order> make_order(const Job& job, const CommOf& of, std::size_t 
     if (there == nullptr) return nullptr;
     tables.push_back(reinterpret_cast<OrderTable*>(there));
   }
-  return Order::find((of.name ^ of.identity * 0x9e37'79b9'7f4a'7c15) | 1, std::move(tables), rank);
+  return std::make_unique<Order>((of.name ^ of.identity * 0x9e37'79b9'7f4a'7c15) | 1, std::move(tables), rank);
 } catch (const std::bad_alloc&) {
   return nullptr;
 }
@@ -27,13 +27,13 @@ CommOf* find_ordered(Job& job, Comm comm) {
   CommOf* const of = find(job, comm);
   if (of == nullptr || !of->kept) job.finds_orders = false;
   if (of == nullptr) return nullptr;
-  if (of->order != nullptr) return of;
+  if (of->order != nullptr) return of->order->is_there() ? of : nullptr;
   if (of->identity == 0 || of->without_order || !of->one_node || of->of_host || of->places.size() < 2) return nullptr;
   int rank = 0;
   host().Comm_rank(comm, &rank);
   if (job.finds_orders) of->order = make_order(job, *of, static_cast<std::size_t>(rank));
   of->without_order = of->order == nullptr;
-  return of->order != nullptr ? of : nullptr;
+  return of->order != nullptr && of->order->is_there() ? of : nullptr;
 }
 
 Decision decide(Job& job, CommOf& of, std::size_t kind, std::int64_t bytes, bool gains) {
@@ -62,6 +62,18 @@ bool make_room_for_later(Job& job) {
   const auto lock = job.enter();
   job.operations.make_room();
   return job.idle_requests.has_one();
+}
+
+// What comes from others stays on their boards.
+void refuse(const Pattern& pattern, const Order& order) {
+  Board& board = *order.board()->get();
+  board.begin(order.boarded);
+  for (int rank = 0; rank < pattern.size(); ++rank) {
+    if (rank == pattern.rank() || pattern.block_to(rank) < 0) continue;
+    board.note_for(static_cast<std::size_t>(rank)).says = Note::kRefuses;
+    board.tell(static_cast<std::size_t>(rank));
+  }
+  board.read(order.boarded);
 }
 
 void begin_later(Job& job, Comm comm, const CommOf& of, std::unique_ptr<Operation> operation, Request* request) {

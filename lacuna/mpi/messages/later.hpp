@@ -25,6 +25,8 @@ Decision decide(Job& job, CommOf& of, std::size_t kind, std::int64_t bytes, bool
 bool make_room_for_later(Job& job);
 /// Begins one that goes by the board. Wants no memory.
 void begin_later(Job& job, Comm comm, const CommOf& of, std::unique_ptr<Operation> operation, Request* request);
+/// This rank has no memory for a call that goes by the board: those that wait for its blocks are told.
+void refuse(const Pattern& pattern, const Order& order);
 /// Whether blocks of so many bytes have room on each rank's board.
 bool has_room(const Pattern& pattern, std::int64_t bytes);
 
@@ -84,6 +86,7 @@ bool later(Job& job, const CollectiveCall<Number, At>& call, Request* request, i
   }
   const std::optional<Pattern> pattern = detail::pattern_of(call.kind, call.root, call.comm, *of);
   if (!pattern || !detail::has_room(*pattern, bytes)) return false;
+  if (!of->order->begin()) return false;
   detail::Exchange now(job, call.name, call.use, call.comm, *of, *pattern);
   const bool understood = detail::list_both(job, call, now), gains = now.looks(understood).gains();
   std::unique_ptr<Operation> operation;
@@ -96,6 +99,8 @@ bool later(Job& job, const CollectiveCall<Number, At>& call, Request* request, i
   if (operation != nullptr) {
     detail::begin_later(job, call.comm, *of, std::move(operation), request);
   } else {
+    detail::refuse(*pattern, *of->order);
+    *request = host().no_request;
     result = raise(Call::message, call.comm, kErrNoMem);
   }
   return true;

@@ -18,14 +18,14 @@ Boards::~Boards() {
 // The others are told, if they have been reached.
 void Board::leave() {
   used_ = false;
-  if (said_ != nullptr) said_->fetch_or(gone_, std::memory_order_release);
-  for (std::size_t rank = 0; said_ == nullptr && stands_ && rank < all_.size(); ++rank) {
+  if (says_) says_();
+  for (std::size_t rank = 0; !says_ && stands_ && rank < all_.size(); ++rank) {
     if (all_[rank].at != nullptr && rank != rank_) left(rank, rank_).store(1, std::memory_order_release);
   }
 }
 
 bool Board::is_left_by_all() const {
-  if (all_gone_) return all_gone_();
+  if (all_left_) return all_left_();
   for (std::size_t rank = 0; rank < all_.size(); ++rank) {
     if (rank != rank_ && left(rank_, rank).load(std::memory_order_acquire) == 0) return false;
   }
@@ -34,7 +34,7 @@ bool Board::is_left_by_all() const {
 
 void Board::withdraw() {
   withdrawn_ = true;
-  said_ = nullptr;
+  says_ = nullptr;
   for (std::size_t rank = 0; rank < all_.size(); ++rank) {
     if (rank != rank_) all_[rank].at = nullptr;
   }

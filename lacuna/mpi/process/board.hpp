@@ -39,10 +39,11 @@ struct TrialOrder {
 
 /// What one rank says to another in a call. The first line is enough for a block that lies in the room.
 struct alignas(64) Note {
-  std::atomic<std::uint32_t> call = 0;  ///< of which it is; written last
-  unsigned char says = 0, sizes = 0;    ///< as in Slot (exchange.hpp)
-  std::uint32_t at = 0;                 ///< in the room, of a block that lies there
-  std::atomic<std::uint32_t> left = 0;  ///< its reader reads there no more; the reader's word
+  static constexpr unsigned char kRefuses = 8;  ///< that rank has no memory for its part in the call
+  std::atomic<std::uint32_t> call = 0;          ///< of which it is; written last
+  unsigned char says = 0, sizes = 0;            ///< as in Slot (exchange.hpp)
+  std::uint32_t at = 0;                         ///< in the room, of a block that lies there
+  std::atomic<std::uint32_t> left = 0;          ///< its reader reads there no more; the reader's word
   std::int64_t bytes = 0;
   TrialOrder order;
   alignas(64) std::array<std::byte, 64> offer{};
@@ -134,11 +135,10 @@ class Board {
   [[nodiscard]] bool has_note(std::size_t rank, std::size_t block) const { return block < all_[rank].notes - all_.size(); }
   /// A persistent collective's that not all ranks have: none reads it, and this rank reads none.
   void withdraw();
-  /// Of an order: `said` gets the bit `gone` once this rank reads no more here; `all_gone`: whether all ranks say so.
-  void stands_for(std::atomic<std::uint32_t>& said, std::uint32_t gone, std::function<bool()> all_gone) {
-    said_ = &said;
-    gone_ = gone;
-    all_gone_ = std::move(all_gone);
+  /// Of an order: `leave` is called once this rank reads no more here; `all_left`: whether all ranks have left.
+  void stands_for(std::function<void()> leave, std::function<bool()> all_left) noexcept {
+    says_ = std::move(leave);
+    all_left_ = std::move(all_left);
   }
   [[nodiscard]] std::size_t rank() const { return rank_; }
   [[nodiscard]] std::size_t size() const { return all_.size(); }
@@ -197,9 +197,8 @@ class Board {
     static_assert((kQueue - 1) * kLine < std::tuple_size_v<Wishes>);
     return wishes(rank)[call % kQueue * kLine];
   }
-  std::atomic<std::uint32_t>* said_ = nullptr;  // null: ranks say it on one another's boards
-  std::uint32_t gone_ = 0;
-  std::function<bool()> all_gone_;
+  std::function<void()> says_;  // none: ranks say on one another's boards that they have left
+  std::function<bool()> all_left_;
   bool stands_ = false;  // it is a persistent collective's, or a queue
   std::uint32_t halves_ = 2;
   bool withdrawn_ = false;
