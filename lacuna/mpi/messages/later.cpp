@@ -1,5 +1,6 @@
 #include "lacuna/mpi/messages/later.hpp"
 
+#include <algorithm>
 #include <new>
 
 namespace lacuna::mpi::detail {
@@ -36,25 +37,43 @@ CommOf* find_ordered(Job& job, Comm comm) {
   return of->order != nullptr && of->order->is_there() ? of : nullptr;
 }
 
-Decision decide(Job& job, CommOf& of, std::size_t kind, std::int64_t bytes, bool gains) {
+namespace {
+
+// Whether no neighbor of this rank is one twice, in either direction: then a note for each rank tells all.
+bool has_pairs(CommOf& of, Comm comm) {
+  if (!knows(of, comm) || !of.neighbors || !of.neighbors->has_ranks) return false;
+  const auto is_twice = [](const std::vector<int>& ranks) {
+    for (auto at = ranks.begin(); at != ranks.end(); ++at) {
+      if (*at != kProcNull && std::find(at + 1, ranks.end(), *at) != ranks.end()) return true;
+    }
+    return false;
+  };
+  return !is_twice(of.neighbors->destinations) && !is_twice(of.neighbors->sources);
+}
+
+}  // namespace
+
+Decision decide(Job& job, Comm comm, CommOf& of, const LaterKind& kind, bool gains) {
   Order& order = *of.order;
+  if (order.board() != nullptr) job.boards->drop_asides(*order.board()->get());
   const Decision decision = order.decide([&] {
     if (!gains) return Decision::left;
-    return order.is_ready() && order.board()->get()->has_place(order.boarded + 1) ? Decision::board : Decision::wished;
+    const bool ready = order.is_ready(kind.uneven, kind.of_neighbors) && order.board()->get()->has_place(order.boarded + 1);
+    return ready ? Decision::board : Decision::wished;
   });
   // Ranks that never get a board are asked more and more rarely.
   constexpr std::uint8_t kMostWished = 64;
-  const bool wished = decision == Decision::wished && order.wished.at(kind) < kMostWished;
-  if (wished) ++order.wished.at(kind);
+  const bool wished = decision == Decision::wished && order.wished.at(kind.number) < kMostWished;
+  if (wished) ++order.wished.at(kind.number);
   if (decision == Decision::board) {
     ++order.boarded;
-    order.wished.at(kind) = 0;
+    order.wished.at(kind.number) = 0;
   } else if (decision == Decision::wished) {
-    order.prepare(*job.boards, of.places);
+    order.prepare(*job.boards, of.places, order.board() == nullptr && has_pairs(of, comm));
   }
   const bool gained = wished || decision == Decision::board;
-  settle(order.askings[kind], {.says = static_cast<unsigned char>(gained ? Slot::offers_some : 0),
-                               .sizes = static_cast<unsigned char>(1U << size_class(bytes))});
+  settle(order.askings[kind.number], {.says = static_cast<unsigned char>(gained ? Slot::offers_some : 0),
+                                      .sizes = static_cast<unsigned char>(1U << size_class(kind.bytes))});
   return decision;
 }
 
@@ -76,7 +95,10 @@ void refuse(const Pattern& pattern, const Order& order) {
   board.read(order.boarded);
 }
 
-void begin_later(Job& job, Comm comm, const CommOf& of, std::unique_ptr<Operation> operation, Request* request) {
+bool begin_later(Job& job, Comm comm, const CommOf& of, std::unique_ptr<Operation> operation, Request* request) {
+  Order& order = *of.order;
+  const std::int64_t room = operation->standing->room();
+  if (room > Board::kQueueRoom && !job.boards->take_aside(*order.board()->get(), order.boarded, room)) return false;
   operation->receives = true;
   operation->comm = comm;
   operation->began = job.report.on() ? base::now_ns() : 0;
@@ -84,8 +106,9 @@ void begin_later(Job& job, Comm comm, const CommOf& of, std::unique_ptr<Operatio
   operation->taken = true;
   const auto lock = job.enter();
   *request = job.idle_requests.take();
-  operation->standing->start(of.order->board(), of.order->boarded);
+  operation->standing->start(order.board(), order.boarded);
   job.operations.add(*request, std::move(operation));
+  return true;
 }
 
 bool has_room(const Pattern& pattern, std::int64_t bytes) {

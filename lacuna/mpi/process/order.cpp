@@ -110,7 +110,7 @@ bool Order::is_open(std::uint64_t generation) {
   }
 }
 
-void Order::prepare(Boards& boards, std::span<const RankPlace> ranks) try {
+void Order::prepare(Boards& boards, std::span<const RankPlace> ranks, bool pairs) try {
   OrderEntry& own = part_->own();
   if (board_ == nullptr) {
     std::vector<int> locals;
@@ -124,7 +124,7 @@ void Order::prepare(Boards& boards, std::span<const RankPlace> ranks) try {
     use->get()->stands_for(std::move(leave), std::move(is_over));
     board_ = std::move(use);
     own.place = board_->get()->place();
-    own.made.fetch_or(OrderEntry::kMade, std::memory_order_release);
+    own.made.fetch_or(OrderEntry::kMade | (pairs ? OrderEntry::kPairs : 0), std::memory_order_release);
   }
   if (own.reaches()) return;
   std::vector<Board::Place> places;
@@ -138,13 +138,26 @@ void Order::prepare(Boards& boards, std::span<const RankPlace> ranks) try {
   return;  // at another call
 }
 
-bool Order::is_ready() {
+bool Order::is_ready(bool uneven, bool of_neighbors) {
+  const std::uint32_t wanted = OrderEntry::kReaches | (of_neighbors ? OrderEntry::kPairs : 0);
   if (board_ == nullptr) return false;
-  for (std::size_t rank = 0; !ready_ && rank < part_->size(); ++rank) {
+  for (std::size_t rank = 0; (uneven || !ready_) && rank < part_->size(); ++rank) {
     const OrderEntry* const entry = part_->of(rank);
-    if (entry == nullptr || !entry->reaches()) return false;
+    const std::uint32_t made = entry != nullptr ? entry->made.load(std::memory_order_acquire) : 0;
+    if ((made & wanted) != wanted || (uneven && (made & OrderEntry::kLong) != 0)) return false;
   }
   return ready_ = true;
+}
+
+void Order::heed_room(bool had_room, bool by_board) {
+  constexpr std::uint32_t kMost = 1 << 16;
+  OrderEntry& own = part_->own();
+  if (!had_room && by_board) {
+    patience_ = std::min(2 * patience_, kMost);
+    own.made.fetch_or(OrderEntry::kLong, std::memory_order_release);
+  }
+  if (!had_room) shorts_ = patience_;
+  if (had_room && shorts_ > 0 && --shorts_ == 0) own.made.fetch_and(~OrderEntry::kLong, std::memory_order_release);
 }
 
 }  // namespace lacuna::mpi

@@ -41,7 +41,7 @@ enum class Decision : std::uint8_t {
 
 /// What a rank has of a communicator's order; all ranks of a node have a table of these.
 struct alignas(64) OrderEntry {
-  static constexpr std::uint32_t kMade = 1, kReaches = 2;
+  static constexpr std::uint32_t kMade = 1, kReaches = 2, kPairs = 4, kLong = 8;
   [[nodiscard]] bool has_made() const { return (made.load(std::memory_order_acquire) & (kMade | kReaches)) != 0; }
   [[nodiscard]] bool reaches() const { return (made.load(std::memory_order_acquire) & kReaches) != 0; }
   void free();
@@ -49,8 +49,10 @@ struct alignas(64) OrderEntry {
   std::atomic<std::uint64_t> key = 0;          ///< 0: free
   std::atomic<std::uint64_t> generations = 0;  ///< of its rank 0: which are closed (order.cpp)
   std::atomic<std::uint64_t> begun = 0;        ///< of its own: the last generation of which this rank knows that
-  std::atomic<std::uint32_t> made = 0;         ///< kMade: a board; kReaches: and the others' are reached
-  std::atomic<std::uint32_t> left = 0;         ///< of its rank 0: ranks that have left the order
+  /// kMade: a board; kReaches: and the others' are reached; kPairs: no neighbor of this rank is one twice; kLong: its
+  /// blocks had no room on its board a short while ago
+  std::atomic<std::uint32_t> made = 0;
+  std::atomic<std::uint32_t> left = 0;  ///< of its rank 0: ranks that have left the order
   Board::Place place;
   alignas(64) std::array<std::atomic<std::uint64_t>, kCalls> words{};  ///< of its rank 0: which call, and its decision
 };
@@ -114,10 +116,14 @@ class Order {
     return static_cast<Decision>(seen & 3);
   }
   /// Makes what there is not yet of this rank's board, and of the way to the others', if all have theirs. `ranks` has
-  /// each rank's place.
-  void prepare(Boards& boards, std::span<const RankPlace> ranks);
-  /// Whether all have said that they have done so.
-  [[nodiscard]] bool is_ready();
+  /// each rank's place; `pairs`: no neighbor of this rank is one twice.
+  void prepare(Boards& boards, std::span<const RankPlace> ranks, bool pairs);
+  /// Whether all have said that they have done so. `uneven`: for a call of which no rank knows how long all blocks are;
+  /// `of_neighbors`: one of those.
+  [[nodiscard]] bool is_ready(bool uneven, bool of_neighbors);
+  /// Of each uneven call, whether this rank's blocks had room. Some have not that went by the board: no rank decides so
+  /// for a while, and for twice as long each time.
+  void heed_room(bool had_room, bool by_board);
   [[nodiscard]] const std::shared_ptr<BoardUse>& board() const { return board_; }
 
   Askings askings;                                   ///< of its calls, the same on all ranks
@@ -132,6 +138,8 @@ class Order {
   std::uint64_t calls_ = 0;
   std::size_t rank_ = 0;
   bool open_ = false, ready_ = false;
+  std::uint32_t shorts_ = 0;    // uneven calls with room that this rank wants to see before it takes kLong back,
+  std::uint32_t patience_ = 8;  // and half as many as it will want next time
   std::shared_ptr<BoardUse> board_;
 };
 
