@@ -32,6 +32,7 @@ struct Memory {
   }
   int ints;
   std::vector<int> out, in;
+  std::array<Datatype, kRanks> types{};  // of calls with one for each block
 };
 
 // A collective as a program calls it, and what it leaves.

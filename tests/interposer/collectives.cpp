@@ -1,6 +1,8 @@
 // The fake's collectives: messages of their own, on a context beside the communicator's, numbered as the calls are.
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <string>
 #include <utility>
 
 #include "tests/interposer/scarce.hpp"
@@ -215,17 +217,30 @@ int begin(Name name, const Both& of, Comm comm, bool starts, Request* request) {
   return kSuccess;
 }
 
+// MPI_Alltoall's is MPI_Ialltoall.
+std::string late_name(Name name) {
+  std::string made = kNames.at(static_cast<std::size_t>(name));
+  made.front() = static_cast<char>(std::tolower(made.front()));
+  return "I" + made;
+}
+
 template <Name kName, class... Arguments>
 struct Call {
-  static int later(Arguments... arguments, Comm comm, Request* request) { return begin(kName, both(arguments...), comm, true, request); }
+  static int later(Arguments... arguments, Comm comm, Request* request) {
+    const scarce::Other others;
+    static const std::string name = late_name(kName);
+    if (const int code = fault_of(name.c_str()); code != kSuccess) return code;
+    return begin(kName, both(arguments...), comm, true, request);
+  }
   static int init(Arguments... arguments, Comm comm, Info /*info*/, Request* request) {
+    const scarce::Other others;
     return begin(kName, both(arguments...), comm, false, request);
   }
   static int now(Arguments... arguments, Comm comm) {
     Request request{};
     const scarce::Other others;
     if (const int code = fault_of(kNames.at(static_cast<std::size_t>(kName))); code != kSuccess) return code;
-    const int wrong = later(arguments..., comm, &request);
+    const int wrong = begin(kName, both(arguments...), comm, true, &request);
     return wrong != kSuccess ? wrong : calls::Wait(&request, mpi::ignored());
   }
 };

@@ -1,6 +1,7 @@
 // The fake's communicators, groups, attributes and error handlers. Each rank has a handle of its own; a context is
 // agreed on without a message, since all ranks make a communicator's children in the same order.
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "tests/interposer/scarce.hpp"
@@ -186,6 +187,15 @@ bool delete_attributes(Comm comm) {
 
 namespace calls {
 
+// Of three dimensions at most.
+int Cart_create(Comm comm, int dims, const int* sizes, const int* periods, int /*reorder*/, Comm* made) {
+  const scarce::Other others;
+  const auto count = static_cast<std::size_t>(dims);
+  std::array<bool, 3> wraps{};
+  std::copy_n(periods, count, wraps.begin());
+  *made = cart(comm, {sizes, count}, {wraps.data(), count});
+  return kSuccess;
+}
 int Comm_get_stream(Comm comm, int /*index*/, int* stream) {
   const Lock lock = enter();
   const CommObject* object = find(comm);

@@ -33,6 +33,7 @@ using mpi::kSuccess;
 #define INTERPOSED(X)    \
   X(Init_thread)         \
   X(Finalize)            \
+  X(Cart_create)         \
   X(Comm_dup)            \
   X(Comm_free)           \
   X(Type_commit)         \
@@ -152,6 +153,7 @@ Host table() {
   made.Isendrecv_replace = &Faulty<"Isendrecv_replace", &calls::Isendrecv_replace>::call;
   made.Isendrecv = &Faulty<"Isendrecv", &calls::Isendrecv>::call;
   made.Request_is_complete = &calls::Request_is_complete;
+  made.Cart_create = &Faulty<"Cart_create", &calls::Cart_create>::call;
   made.Comm_get_stream = &Faulty<"Comm_get_stream", &calls::Comm_get_stream>::call;
   fill_collectives(made);
   made.world = reinterpret_cast<Comm>(mpi::kCommWorld);

@@ -10,9 +10,8 @@
 #include <vector>
 
 #include "lacuna/mpi/job/job.hpp"
-#include "lacuna/mpi/process/order.hpp"
-#include "tests/interposer/collective_kinds.hpp"
 #include "tests/interposer/fake.hpp"
+#include "tests/interposer/later_kinds.hpp"
 #include "tests/interposer/scarce.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/tier.hpp"
@@ -25,64 +24,15 @@ LACUNA_TIER(test, "LaterCollectives.*");
 using namespace fake;
 using namespace collectives;
 
-struct Later {
-  const char* name;
-  int (*begin)(const Host& mpi, Memory& m, Datatype type, Comm comm, int rank, Request* request);
-  void (*expect)(const Memory& m, int rank);
-  const char* host;
-};
-
-const std::array kLater{
-    Later{.name = "Ialltoall",
-          .begin = [](const Host& mpi, Memory& m, Datatype type, Comm comm, int,
-                      Request* request) { return mpi.Ialltoall(m.out.data(), 1, type, m.in.data(), 1, type, comm, request); },
-          .expect = [](const Memory& m, int rank) { expect_all(m, rank); },
-          .host = "Ialltoall"},
-    Later{.name = "Iallgather",
-          .begin = [](const Host& mpi, Memory& m, Datatype type, Comm comm, int,
-                      Request* request) { return mpi.Iallgather(m.out.data(), 1, type, m.in.data(), 1, type, comm, request); },
-          .expect = [](const Memory& m, int) { expect_all(m, 0); },
-          .host = "Iallgather"},
-    Later{.name = "Igather",
-          .begin =
-              [](const Host& mpi, Memory& m, Datatype type, Comm comm, int rank, Request* request) {
-                return mpi.Igather(m.out.data(), 1, type, rank == kRoot ? m.in.data() : nullptr, 1, type, kRoot, comm, request);
-              },
-          .expect = kKinds[2].expect,
-          .host = "Igather"},
-    Later{.name = "Igather in place",
-          .begin =
-              [](const Host& mpi, Memory& m, Datatype type, Comm comm, int rank, Request* request) {
-                return mpi.Igather(rank == kRoot ? mpi::in_place() : m.out.data(), 1, type, m.in.data(), 1, type, kRoot, comm, request);
-              },
-          .expect = kKinds[3].expect,
-          .host = "Igather"},
-    Later{.name = "Iscatter",
-          .begin = [](const Host& mpi, Memory& m, Datatype type, Comm comm, int,
-                      Request* request) { return mpi.Iscatter(m.out.data(), 1, type, m.in.data(), 1, type, kRoot, comm, request); },
-          .expect = kKinds[4].expect,
-          .host = "Iscatter"},
-    Later{.name = "Ibcast",
-          .begin = [](const Host& mpi, Memory& m, Datatype type, Comm comm, int rank,
-                      Request* request) { return mpi.Ibcast(rank == kRoot ? m.out.data() : m.in.data(), 1, type, kRoot, comm, request); },
-          .expect = kKinds[5].expect,
-          .host = "Ibcast"},
-};
-
-void expect_right(const Outcome& outcome) {
-  for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
-}
-
-// After a few calls none asks the host: what decides and what moves is in memory of the ranks. The type may be freed
-// while a call is under way.
+// After a few calls none asks the host, as long as no rank runs ahead: what decides and what moves is in memory of the
+// ranks. The type may be freed while a call is under way.
 TEST(LaterCollectives, DoWithoutTheHost) {
   const Set forced("LACUNA_MPI_WAY", "offered");
   constexpr int kFirst = 8, kRounds = 200;
   for (const Later& kind : kLater) {
     SCOPED_TRACE(kind.name);
     expect_right(run_preloaded({.ranks = kRanks, .threads = false}, [&](const Host& mpi, int rank) {
-      Comm comm{};
-      EXPECT_EQ(mpi.Comm_dup(mpi.world, &comm), mpi::kSuccess);
+      Comm comm = ring(mpi);
       for (int round = 0; round < kRounds; ++round) {
         Datatype type = gaps(mpi);
         Memory memory(rank);
@@ -94,8 +44,9 @@ TEST(LaterCollectives, DoWithoutTheHost) {
         EXPECT_EQ(request, mpi.no_request);
         kind.expect(memory, rank);
         if (round >= kFirst) {
-          EXPECT_EQ(calls_of(kind.host), before) << round;
+          EXPECT_EQ(calls_of(kind.host), before) << kind.name << " in round " << round;
         }
+        meet(mpi);
       }
       mpi.Comm_free(&comm);
     }));
@@ -119,8 +70,7 @@ TEST(LaterCollectives, GiveBoardsBack) {
           kLater[0].expect(memory, rank);
         }
         mpi.Comm_free(&comm);
-        unsigned char one = 1, all = 0;  // as a barrier
-        mpi.Allreduce(&one, &all, 1, mpi.byte, mpi.band, mpi.world);
+        meet(mpi);
       }
       EXPECT_EQ(mpi::job->boards->refused(), 0) << calls << " calls on each";
       mpi.Type_free(&type);
@@ -138,9 +88,9 @@ TEST(LaterCollectives, EndInAnyOrder) {
       std::mt19937 alike(seed), own(seed + 100 * static_cast<unsigned>(rank) + 1);
       const auto drawn = [](std::mt19937& by, std::size_t below) { return static_cast<std::size_t>(by() % below); };
       std::array<Comm, 2> comms{};
-      for (Comm& comm : comms) EXPECT_EQ(mpi.Comm_dup(mpi.world, &comm), mpi::kSuccess);
+      for (Comm& comm : comms) comm = ring(mpi);
       Datatype type = gaps(mpi);
-      for (int round = 0; round < 100; ++round) {
+      for (int round = 0; round < 200; ++round) {
         struct One {
           std::size_t kind;
           Memory memory;
@@ -236,18 +186,20 @@ TEST(LaterCollectives, DoNotWait) {
     SCOPED_TRACE(kind.name);
     expect_right(run_preloaded({.ranks = kRanks, .threads = false}, [&](const Host& mpi, int rank) {
       Datatype type = gaps(mpi);
+      Comm comm = ring(mpi);
       for (int round = 0; round < 40; ++round) {
         Memory memory(rank);
         Request request{};
         int word = 0;
         const int first = round % kRanks;
         if (rank != first) mpi.Recv(&word, 1, int_type(), first, 7, mpi.world, mpi::ignored());
-        EXPECT_EQ(kind.begin(mpi, memory, type, mpi.world, rank, &request), mpi::kSuccess);
+        EXPECT_EQ(kind.begin(mpi, memory, type, comm, rank, &request), mpi::kSuccess);
         for (int other = 0; rank == first && other < kRanks; ++other)
           if (other != first) mpi.Send(&word, 1, int_type(), other, 7, mpi.world);
         EXPECT_EQ(mpi.Wait(&request, mpi::ignored()), mpi::kSuccess);
         kind.expect(memory, rank);
       }
+      mpi.Comm_free(&comm);
       mpi.Type_free(&type);
     }));
   }
@@ -260,11 +212,12 @@ bool begin_with_scarcity(const Later& kind, long after) {
     Datatype type = gaps(mpi);
     Comm comm{};
     scarce::Scarcity scarcity{.after = rank == 2 ? after : scarce::Scarcity::kNever, .all = false};
-    scarcity([&] { return mpi.Comm_dup(mpi.world, &comm); });
+    scarcity([&] { return make_ring(mpi, comm); });
     for (int round = 0; round < 12; ++round) {
       Memory memory(rank);
       Request request = mpi.no_request;
-      EXPECT_EQ(scarcity([&] { return kind.begin(mpi, memory, type, comm, rank, &request); }), mpi::kSuccess) << "after " << after;
+      EXPECT_EQ(scarcity([&] { return kind.begin(mpi, memory, type, comm, rank, &request); }), mpi::kSuccess)
+          << kind.name << " after " << after;
       EXPECT_EQ(mpi.Wait(&request, mpi::ignored()), mpi::kSuccess);
       kind.expect(memory, rank);
     }
@@ -280,7 +233,7 @@ LACUNA_LEFT_OUT(thread, "LaterCollectives.NeedNoMemory");
 LACUNA_LEFT_OUT(address, "LaterCollectives.NeedNoMemory");
 TEST(LaterCollectives, NeedNoMemory) {
   const Set forced("LACUNA_MPI_WAY", "offered");
-  for (const Later& kind : {kLater[0], kLater[2], kLater[5]}) {
+  for (const Later& kind : {kLater[0], kLater[2], kLater[6], kLater[11], kLater.back()}) {
     SCOPED_TRACE(kind.name);
     long after = 0;
     while (!HasFailure() && begin_with_scarcity(kind, after)) ++after;
@@ -288,39 +241,102 @@ TEST(LaterCollectives, NeedNoMemory) {
   }
 }
 
-// What ranks decide who come in any order is one decision for all, and each is of somebody who has begun that call. A
-// rank that comes much later than the others finds the order closed, or what was decided.
-TEST(Orders, DecideOnceForAll) {
-  for (unsigned seed = 1; seed <= 200; ++seed) {
-    SCOPED_TRACE(seed);
-    std::mt19937 by(seed);
-    constexpr std::size_t kMembers = 3, kCalls = 400;
-    auto tables = std::make_unique<std::array<mpi::OrderTable, kMembers>>();
-    std::vector<mpi::OrderTable*> places;
-    for (mpi::OrderTable& table : *tables) places.push_back(&table);
-    std::vector<std::unique_ptr<mpi::Order>> members;
-    for (std::size_t rank = 0; rank < kMembers; ++rank) members.push_back(mpi::Order::find(5, places, rank));
-    std::array<std::vector<mpi::Decision>, kMembers> decided;
-    std::vector<mpi::Decision> first(kCalls);
-    const std::size_t lead = seed % 3 == 0 ? kCalls : 1 + by() % 80;  // of the first before the last
-    while (std::ranges::any_of(decided, [](const auto& one) { return one.size() < kCalls; })) {
-      const std::size_t rank = by() % kMembers;
-      const std::size_t call = decided.at(rank).size();
-      const auto& last = *std::ranges::min_element(decided, {}, [](const auto& one) { return one.size(); });
-      if (call == kCalls || call > last.size() + lead) continue;
-      decided.at(rank).push_back(members[rank]->decide([&] {
-        EXPECT_EQ(first[call], mpi::Decision{}) << "decided twice";
-        return first[call] = by() % 2 == 0 ? mpi::Decision::wished : mpi::Decision::board;
-      }));
-    }
-    for (std::size_t call = 0; call < kCalls; ++call) {
-      const mpi::Decision wanted = first[call] != mpi::Decision{} ? first[call] : mpi::Decision::left;
-      for (const auto& one : decided) ASSERT_EQ(one[call], wanted) << "call " << call;
-    }
-    if (lead <= 32) {
-      EXPECT_TRUE(std::ranges::none_of(first, [](mpi::Decision one) { return one == mpi::Decision{}; }));
-    }
+// One rank has no memory at all for calls that the others have begun by boards: it says so, the others that wait for
+// its blocks end with an error, and the next calls are right.
+LACUNA_LEFT_OUT(thread, "LaterCollectives.EndWhereARankHasNoMemory");
+LACUNA_LEFT_OUT(address, "LaterCollectives.EndWhereARankHasNoMemory");
+TEST(LaterCollectives, EndWhereARankHasNoMemory) {
+  const Set forced("LACUNA_MPI_WAY", "offered");
+  constexpr int kPoor = 2, kFirst = 8, kTimes = 12;
+  for (const Later& kind : {kLater[0], kLater[1], kLater[2]}) {
+    SCOPED_TRACE(kind.name);
+    std::atomic<int> refused = 0, told = 0;
+    expect_right(run_preloaded({.ranks = kRanks, .threads = false}, [&](const Host& mpi, int rank) {
+      Datatype type = gaps(mpi);
+      mpi.Comm_set_errhandler(mpi.world, errors_return());
+      for (int round = 0; round < kFirst + 2 * kTimes; ++round) {
+        Memory memory(rank);
+        Request request = mpi.no_request;
+        int word = 0;
+        const bool poor = rank == kPoor && round >= kFirst && round % 2 == 0;
+        const auto begin = [&] { return kind.begin(mpi, memory, type, mpi.world, rank, &request); };
+        for (int other = 0; rank == kPoor && other < kRanks; ++other)
+          if (other != rank) mpi.Recv(&word, 1, int_type(), other, 7, mpi.world, mpi::ignored());
+        const int begun = poor ? scarce::call((round - kFirst) / 2, true, begin).first : begin();
+        if (rank != kPoor) mpi.Send(&word, 1, int_type(), kPoor, 7, mpi.world);
+        refused += begun == mpi::kErrNoMem ? 1 : 0;
+        if (begun != mpi::kSuccess) {
+          EXPECT_TRUE(poor && begun == mpi::kErrNoMem && request == mpi.no_request) << begun << " in round " << round;
+        } else if (const int ended = mpi.Wait(&request, mpi::ignored()); ended == mpi::kSuccess) {
+          kind.expect(memory, rank);
+        } else {
+          ++told;
+          EXPECT_TRUE(round >= kFirst && round % 2 == 0) << ended << " in round " << round;
+        }
+        meet(mpi);
+      }
+      mpi.Type_free(&type);
+    }));
+    EXPECT_GT(refused, 0);
+    EXPECT_EQ(told, refused * (kind.name == kLater[2].name ? 1 : kRanks - 1));
   }
+}
+
+// More communicators than a rank has room for, one after another: each has what those before have given back.
+TEST(LaterCollectives, UseAgainWhatFreedCommunicatorsHad) {
+  const Set forced("LACUNA_MPI_WAY", "offered");
+  expect_right(run_preloaded({.ranks = kRanks, .threads = false}, [&](const Host& mpi, int rank) {
+    Datatype type = gaps(mpi);
+    for (int comms = 0; comms < 200; ++comms) {
+      Comm comm{};
+      EXPECT_EQ(mpi.Comm_dup(mpi.world, &comm), mpi::kSuccess);
+      for (int round = 0; round < 10; ++round) {
+        Memory memory(rank);
+        Request request{};
+        const int before = calls_of("Ialltoall");
+        EXPECT_EQ(kLater[0].begin(mpi, memory, type, comm, rank, &request), mpi::kSuccess);
+        EXPECT_EQ(mpi.Wait(&request, mpi::ignored()), mpi::kSuccess);
+        kLater[0].expect(memory, rank);
+        if (round >= 8) {
+          EXPECT_EQ(calls_of("Ialltoall"), before) << "communicator " << comms;
+        }
+      }
+      mpi.Comm_free(&comm);
+    }
+    mpi.Type_free(&type);
+  }));
+}
+
+// A root that was hundreds of calls ahead waits for the others: boards come back.
+TEST(LaterCollectives, GoByBoardsAgainOnceRanksAreNear) {
+  const Set forced("LACUNA_MPI_WAY", "offered");
+  expect_right(run_preloaded({.ranks = kRanks, .threads = false}, [&](const Host& mpi, int rank) {
+    Datatype type = gaps(mpi);
+    constexpr std::size_t kAhead = 400;
+    constexpr int kNear = 300;
+    std::vector<Memory> memory(kAhead, Memory(rank));
+    std::vector<Request> requests(kAhead);
+    int word = 0;
+    const auto begin = [&](Memory& one, Request& request) {
+      EXPECT_EQ(kLater.back().begin(mpi, one, type, mpi.world, rank, &request), mpi::kSuccess);
+    };
+    if (rank != kRoot) mpi.Recv(&word, 1, int_type(), kRoot, 7, mpi.world, mpi::ignored());
+    for (std::size_t i = 0; i < kAhead; ++i) begin(memory[i], requests[i]);
+    for (int other = 0; rank == kRoot && other < kRanks; ++other)
+      if (other != kRoot) mpi.Send(&word, 1, int_type(), other, 7, mpi.world);
+    EXPECT_EQ(mpi.Waitall(kAhead, requests.data(), mpi::ignored()), mpi::kSuccess);
+    int before = 0;
+    for (int i = 0; i < kNear; ++i) {
+      if (i == kNear - 50) before = calls_of("Ibcast");
+      Memory one(rank);
+      begin(one, requests[0]);
+      EXPECT_EQ(mpi.Wait(&requests[0], mpi::ignored()), mpi::kSuccess);
+      kLater.back().expect(one, rank);
+      meet(mpi);
+    }
+    EXPECT_EQ(calls_of("Ibcast"), before);
+    mpi.Type_free(&type);
+  }));
 }
 
 }  // namespace LACUNA_TEST_FILE

@@ -165,6 +165,7 @@ int Get_elements_x(const Status*, Datatype, Count*);
 int Status_set_elements_x(Status*, Datatype, Count);
 int Type_get_envelope_c(Datatype, Count*, Count*, Count*, Count*, int*);
 int Type_get_contents_c(Datatype, Count, Count, Count, Count, int*, Aint*, Count*, Datatype*);
+int Cart_create(Comm, int, const int*, const int*, int, Comm*);
 int Comm_get_stream(Comm, int, int*);
 int Request_is_complete(Request);
 int Isendrecv(const void*, int, Datatype, int, int, void*, int, Datatype, int, int, Comm, Request*);

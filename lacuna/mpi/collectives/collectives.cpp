@@ -68,7 +68,7 @@ bool pays(const Ways& ways, MpiUse use, const std::vector<Block>& parts, bool re
 
 }  // namespace
 
-void pack_onto(const Board& board, std::uint32_t at, const Block& block) {
+void pack_onto(const Board& board, std::int64_t at, const Block& block) {
   board.own(at, block.bytes);
   copy::pack(block.layout, block.base, 0, block.bytes, board.room() + at, copy::Caching::kept);
 }
@@ -76,7 +76,9 @@ void pack_onto(const Board& board, std::uint32_t at, const Block& block) {
 bool unpack_from(const Board& board, int rank, const Note& note, const Block* block) {
   const std::int64_t bytes = base::read_once(note.bytes);
   if (bytes == 0) return true;
-  const std::byte* const there = board.block(static_cast<std::size_t>(rank), base::read_once(note.at), bytes);
+  const auto from = static_cast<std::size_t>(rank);
+  const bool aside = (base::read_once(note.says) & Note::kAside) != 0;
+  const std::byte* const there = aside ? board.aside(from, note, bytes) : board.block(from, base::read_once(note.at), bytes);
   if (there == nullptr || block == nullptr || block->bytes < bytes) return false;
   copy::unpack(block->layout, block->base, 0, bytes, there, copy::Caching::kept);
   return true;

@@ -60,7 +60,7 @@ struct Block {
 /// One into another of as many bytes. False: they do not fit. Without memory it goes piece by piece.
 bool copy_block(const Block& from, const Block& to);
 /// Packs a block onto this rank's board, there.
-void pack_onto(const Board& board, std::uint32_t at, const Block& block);
+void pack_onto(const Board& board, std::int64_t at, const Block& block);
 /// Unpacks what a rank's note tells of. False: the rank has no such bytes there, or they do not fit.
 bool unpack_from(const Board& board, int rank, const Note& note, const Block* block);
 /// All of them; false: they are not understood, and `why`. `places`, unless null: where each begins if they are packed,
@@ -135,7 +135,7 @@ class Standing {
   /// What it goes by, which all ranks have; `numbers`: which of its rank's blocks each block from a neighbor is.
   void use(BoardUse board, std::vector<int> numbers);
   void start();
-  /// Instead of both, of one that is started once: the call of that number.
+  /// Instead of both, of one that is started once: the call of that number. No rank has several blocks for another one.
   void start(std::shared_ptr<BoardUse> queue, std::uint32_t call);
   /// Looks whether more is there; whether all is. Waits for nothing.
   bool move();

@@ -12,6 +12,12 @@ std::vector<bool> are_ranks(const std::vector<int>& ranks) {
   return there;
 }
 
+// Below 0: it is not there.
+int place_of(int rank, const std::vector<int>& ranks) {
+  const auto found = std::ranges::find(ranks, rank);
+  return found != ranks.end() ? static_cast<int>(found - ranks.begin()) : -1;
+}
+
 // Beyond a border of a Cartesian grid there is MPI_PROC_NULL, and a graph may name it.
 std::optional<Neighbors> ask_host(Comm comm, int rank) {
   const Host& h = host();
@@ -83,7 +89,7 @@ int Pattern::block_to(int rank) const {
     case Collective::gather: return rank == root_ ? 0 : -1;
     case Collective::scatter:
     case Collective::bcast: return is_root() ? rank : -1;
-    default: return -1;
+    default: return place_of(rank, neighbors_->destinations);
   }
 }
 
@@ -94,7 +100,7 @@ int Pattern::block_from(int rank) const {
     case Collective::gather: return is_root() ? rank : -1;
     case Collective::scatter:
     case Collective::bcast: return rank == root_ ? 0 : -1;
-    default: return -1;
+    default: return place_of(rank, neighbors_->sources);
   }
 }
 

@@ -45,7 +45,7 @@ class Pattern {
   [[nodiscard]] int ins() const;
   [[nodiscard]] int to(int block) const;
   [[nodiscard]] int from(int block) const;
-  /// The block that another rank gets, or sends; below 0: none. Of neighbors there may be several, and this is none.
+  /// The block that another rank gets, or sends; below 0: none. Of neighbors there may be several: the first.
   [[nodiscard]] int block_to(int rank) const;
   [[nodiscard]] int block_from(int rank) const;
   /// The block from this rank to itself, on either side; below 0: there is none that is copied here.

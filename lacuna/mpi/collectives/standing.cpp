@@ -1,5 +1,6 @@
 // Collectives with requests by boards.
 #include <algorithm>
+#include <cstring>
 
 #include "lacuna/copy/copy.hpp"
 #include "lacuna/mpi/collectives/collectives.hpp"
@@ -41,20 +42,31 @@ const Block* Standing::in_block(int i) const { return std::cmp_less(i, in_.size(
 void Standing::pack(int i, Note& note) {
   const std::size_t place = pattern_.one_for_all() ? 0 : static_cast<std::size_t>(i);
   const Block* const block = out_block(i);
+  const Board& board = *board_->get();
+  note.says = 0;
   note.at = static_cast<std::uint32_t>(at_[place]);
   note.bytes = block != nullptr && block->moves ? block->bytes : 0;
-  if (note.bytes == 0 || std::exchange(packed_[place], 1) != 0) return;
-  pack_onto(*board_->get(), note.at, *block);
+  if (note.bytes == 0) return;
+  if (const nic::RegisteredBuffer* const aside = board.aside(); aside != nullptr) {
+    const Board::Place there{.addr = aside->region.addr() + static_cast<std::uint64_t>(at_[place]), .rkey = aside->region.rkey()};
+    note.says = Note::kAside;
+    std::memcpy(note.offer.data(), &there, sizeof there);
+  }
+  if (std::exchange(packed_[place], 1) == 0) pack_onto(board, at_[place], *block);
 }
 
 void Standing::unpack(int i, int rank, const Note& note) {
-  if (!unpack_from(*board_->get(), rank, note, in_block(i))) error_ = kErrTruncate;
+  if ((base::read_once(note.says) & Note::kRefuses) != 0) {
+    error_ = kErrOther;
+  } else if (!unpack_from(*board_->get(), rank, note, in_block(i))) {
+    error_ = kErrTruncate;
+  }
 }
 
 // What one rank gets.
 void Standing::show(int rank) {
   Board& board = *board_->get();
-  if (const Neighbors* const neighbors = pattern_.neighbors(); neighbors != nullptr) {
+  if (const Neighbors* const neighbors = pattern_.neighbors(); neighbors != nullptr && call_ == 0) {
     for (std::size_t i = 0; i < neighbors->destinations.size(); ++i) {
       if (neighbors->destinations[i] == rank) pack(static_cast<int>(i), board.note_of(board.rank(), i));
     }
@@ -68,7 +80,7 @@ void Standing::show(int rank) {
 void Standing::hear(int rank, const Note& note) {
   const Board& board = *board_->get();
   const auto from = static_cast<std::size_t>(rank);
-  if (const Neighbors* const neighbors = pattern_.neighbors(); neighbors != nullptr) {
+  if (const Neighbors* const neighbors = pattern_.neighbors(); neighbors != nullptr && call_ == 0) {
     for (std::size_t i = 0; i < neighbors->sources.size(); ++i) {
       const auto number = static_cast<std::size_t>(numbers_[i]);
       if (neighbors->sources[i] == rank && board.has_note(from, number)) unpack(static_cast<int>(i), rank, board.note_of(from, number));
@@ -118,7 +130,8 @@ void Standing::copy_own() {
   };
   copy(pattern_.own_out(), pattern_.own_in());
   for (std::size_t i = 0; neighbors_ && i < neighbors_->sources.size(); ++i) {
-    if (neighbors_->sources[i] == pattern_.rank()) copy(numbers_[i], static_cast<int>(i));
+    if (neighbors_->sources[i] != pattern_.rank()) continue;
+    copy(call_ == 0 ? numbers_[i] : pattern_.block_to(pattern_.rank()), static_cast<int>(i));
   }
 }
 

@@ -49,9 +49,19 @@ bool stand(Job& job, const CollectiveCall<Number, At>& call, Request* request, i
 
 namespace detail {
 
+/// The function for such counts.
+template <class Number, class Small, class Large>
+constexpr auto for_number(Small small, Large large) {
+  if constexpr (std::is_same_v<Number, int>) {
+    return small;
+  } else {
+    return large;
+  }
+}
+
 /// What ranks tell one another.
 struct Slot {
-  enum : unsigned char { offers = 1, offers_some = 2, has_rest = 4, refuses = 8, on_board = 16, leaves = 32 };
+  enum : unsigned char { offers = 1, offers_some = 2, has_rest = 4, refuses = Note::kRefuses, on_board = 16, leaves = 32 };
   /// offers: to this rank; offers_some: to anyone; has_rest: blocks for anyone that were not offered; refuses: does not
   /// understand its own datatypes; on_board: what is offered lies there; leaves: all go other ways, by its order.
   unsigned char says = 0;

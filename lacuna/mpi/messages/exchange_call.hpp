@@ -2,6 +2,7 @@
 // Included by exchange.hpp.
 #pragma once
 
+#include "lacuna/mpi/messages/as_bytes.hpp"
 #include "lacuna/mpi/messages/exchange.hpp"
 
 namespace lacuna::mpi {
@@ -106,16 +107,6 @@ struct Left {
   }
 };
 
-/// The function for such counts.
-template <class Number, class Small, class Large>
-constexpr auto for_number(Small small, Large large) {
-  if constexpr (std::is_same_v<Number, int>) {
-    return small;
-  } else {
-    return large;
-  }
-}
-
 /// The host moves what was not offered.
 template <class Number, class At>
 int move_rest(const CollectiveCall<Number, At>& call, const Pattern& pattern, const Left<Number, At>& out, const Left<Number, At>& in) {
@@ -180,79 +171,6 @@ bool list_both(Job& job, const CollectiveCall<Number, At>& call, Exchange& now, 
   return true;
 } catch (const std::bad_alloc&) {
   return false;  // the others have to be told
-}
-
-/// Blocks of a datatype that is not understood, as bytes: the host packs and unpacks them.
-template <class Number, class At>
-class AsBytes {
- public:
-  /// Room for so many, which `parts` are then. False: there is no memory.
-  bool take(Job& job, const Blocks<Number, At>& of, int number, std::int64_t bytes, std::vector<Block>& parts) {
-    Aint lower = 0, extent = 0;
-    const Use type = job.types.find(host().byte);
-    if (type == nullptr || host().Type_get_extent(of.type, &lower, &extent) != kSuccess) return false;
-    bounce_ = job.bounces.take(number * bytes);
-    if (bounce_.data() == nullptr) return false;
-    step_ = extent * static_cast<Aint>(of.count);
-    bytes_ = bytes;
-    for (int i = 0; i < number; ++i) {
-      base::Result<Elements> layout = type->of(bytes);
-      if (!layout) return false;
-      parts.push_back({.base = bounce_.data() + i * bytes,
-                       .count = static_cast<Count>(bytes),
-                       .type = job.types.find(host().byte),
-                       .layout = std::move(*layout),
-                       .bytes = bytes,
-                       .packed_at = i * bytes,
-                       .moves = true});
-    }
-    number_ = number;
-    return true;
-  }
-  int load(const Blocks<Number, At>& of, Comm comm) const {
-    for (int i = 0; i < number_; ++i) {
-      Number at = 0;
-      const int result =
-          for_number<Number>(host().Pack, host().Pack_c)(static_cast<const std::byte*>(of.base) + i * step_, of.count, of.type,
-                                                         bounce_.data() + i * bytes_, static_cast<Number>(bytes_), &at, comm);
-      if (result != kSuccess) return result;
-    }
-    return kSuccess;
-  }
-  int store(const Blocks<Number, At>& of, Comm comm) const {
-    // What comes in is the program's to write, though both sides have one type.
-    auto* const base = const_cast<std::byte*>(static_cast<const std::byte*>(of.base));
-    for (int i = 0; i < number_; ++i) {
-      Number at = 0;
-      const int result = for_number<Number>(host().Unpack, host().Unpack_c)(bounce_.data() + i * bytes_, static_cast<Number>(bytes_), &at,
-                                                                            base + i * step_, of.count, of.type, comm);
-      if (result != kSuccess) return result;
-    }
-    return kSuccess;
-  }
-
- private:
-  Bounce bounce_;
-  Aint step_ = 0;
-  std::int64_t bytes_ = 0;
-  int number_ = 0;
-};
-
-template <class Number, class At>
-bool list_as_bytes(Job& job, const CollectiveCall<Number, At>& call, Exchange& now, std::int64_t bytes, AsBytes<Number, At>& out,
-                   AsBytes<Number, At>& in) try {
-  const Pattern& pattern = now.pattern();
-  now.out.clear();
-  now.in.clear();
-  const int outs = pattern.one_for_all() ? std::min(pattern.outs(), 1) : pattern.outs();
-  const bool has_out = call.out.base != in_place() && outs > 0;
-  const bool has_in = call.in.base != in_place() && !(call.kind == Collective::bcast && pattern.is_root());
-  if (has_out && (!out.take(job, call.out, outs, bytes, now.out) || out.load(call.out, call.comm) != kSuccess)) return false;
-  if (!has_in || pattern.ins() == 0) return true;
-  // What is not written, of a root that keeps its own block, stays as it is.
-  return in.take(job, call.in, pattern.ins(), bytes, now.in) && in.load(call.in, call.comm) == kSuccess;
-} catch (const std::bad_alloc&) {
-  return false;
 }
 
 /// Whether the ranks ask one another about such calls, which all know alike. `bytes`: of a block on all ranks; below 0:
@@ -355,9 +273,9 @@ bool exchange(Job& job, const CollectiveCall<Number, At>& call, Ways::OneWay& tr
   const bool understood = detail::list_both(job, call, now) && Left::can_tell(ins, call.in, false) && Left::can_tell(outs, call.out, one);
   if (detail::Exchange::passes(*pattern, *of, *asking, bytes, job.crowded)) {
     detail::AsBytes<Number, At> out_bytes, in_bytes;
-    now.pass(understood || detail::list_as_bytes(job, call, now, bytes, out_bytes, in_bytes));
+    now.pass(understood || detail::list_as_bytes(job, call, now, out_bytes, in_bytes));
     result = now.finish();
-    if (result == kSuccess) result = in_bytes.store(call.in, call.comm);
+    if (result == kSuccess) result = in_bytes.store(call.comm);
     return true;
   }
   now.give(order);

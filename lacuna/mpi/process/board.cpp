@@ -11,6 +11,9 @@ Boards::~Boards() {
   for (const std::shared_ptr<Board>& board : boards_) {
     peers_.keep(board->memory_);
     board->memory_.reset();
+    for (Board::Aside& aside : board->asides_) {
+      if (aside.memory != nullptr) peers_.keep(std::exchange(aside.memory, nullptr));
+    }
     board->withdraw();
   }
 }
@@ -18,14 +21,14 @@ Boards::~Boards() {
 // The others are told, if they have been reached.
 void Board::leave() {
   used_ = false;
-  if (said_ != nullptr) said_->fetch_or(gone_, std::memory_order_release);
-  for (std::size_t rank = 0; said_ == nullptr && stands_ && rank < all_.size(); ++rank) {
+  if (says_) says_();
+  for (std::size_t rank = 0; !says_ && stands_ && rank < all_.size(); ++rank) {
     if (all_[rank].at != nullptr && rank != rank_) left(rank, rank_).store(1, std::memory_order_release);
   }
 }
 
 bool Board::is_left_by_all() const {
-  if (all_gone_) return all_gone_();
+  if (all_left_) return all_left_();
   for (std::size_t rank = 0; rank < all_.size(); ++rank) {
     if (rank != rank_ && left(rank_, rank).load(std::memory_order_acquire) == 0) return false;
   }
@@ -34,10 +37,18 @@ bool Board::is_left_by_all() const {
 
 void Board::withdraw() {
   withdrawn_ = true;
-  said_ = nullptr;
+  says_ = nullptr;
   for (std::size_t rank = 0; rank < all_.size(); ++rank) {
     if (rank != rank_) all_[rank].at = nullptr;
   }
+}
+
+const std::byte* Board::aside(std::size_t rank, const Note& note, std::int64_t bytes) const noexcept try {
+  Place place;
+  std::memcpy(&place, note.offer.data(), sizeof place);
+  return bytes > 0 ? peers_->reach(locals_[rank], place.addr, place.rkey, static_cast<std::size_t>(bytes)) : nullptr;
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
 
 BoardUse Boards::make(std::vector<int> locals, std::size_t rank, std::size_t blocks, bool again) {
@@ -61,6 +72,7 @@ void Boards::drop_left() {
   std::erase_if(boards_, [&](const std::shared_ptr<Board>& board) {
     if (!board->stands_ || board->used_ || !(board->withdrawn_ || board->is_left_by_all())) return false;
     left_ += board->bytes_of(board->all_[board->rank_]);
+    for (const Board::Aside& aside : board->asides_) left_ += aside.bytes;
     return true;
   });
 }
@@ -86,6 +98,7 @@ BoardUse Boards::add(std::vector<int> locals, std::size_t rank, const Form& form
   made->all_.resize(locals.size());
   made->all_[rank] = {.notes = form.notes, .room = form.room};
   made->locals_ = std::move(locals);
+  made->peers_ = &peers_;
   const std::int64_t bytes = made->bytes_of(made->all_[rank]);
   if (bytes > left_) {
     ++refused_;
@@ -102,6 +115,26 @@ BoardUse Boards::add(std::vector<int> locals, std::size_t rank, const Form& form
   left_ -= bytes;
   most_ = std::max(most_, limit_ - left_);
   return BoardUse(std::move(made));
+}
+
+bool Boards::take_aside(Board& board, std::uint32_t call, std::int64_t bytes) try {
+  base::Result<nic::RegisteredBuffer> memory = nic::RegisteredBuffer::create(peers_.context(), bytes);
+  if (!memory) return false;
+  board.asides_[call % Board::kQueue] = {
+      .call = call, .bytes = bytes, .memory = std::make_shared<nic::RegisteredBuffer>(std::move(*memory))};
+  left_ -= bytes;
+  most_ = std::max(most_, limit_ - left_);
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
+void Boards::drop_asides(Board& board) {
+  for (Board::Aside& aside : board.asides_) {
+    if (aside.memory == nullptr || !board.has_place(aside.call + Board::kQueue)) continue;
+    left_ += aside.bytes;
+    aside = {};
+  }
 }
 
 bool Boards::reach(Board& board, std::span<const Board::Place> places) {

@@ -39,10 +39,12 @@ struct TrialOrder {
 
 /// What one rank says to another in a call. The first line is enough for a block that lies in the room.
 struct alignas(64) Note {
-  std::atomic<std::uint32_t> call = 0;  ///< of which it is; written last
-  unsigned char says = 0, sizes = 0;    ///< as in Slot (exchange.hpp)
-  std::uint32_t at = 0;                 ///< in the room, of a block that lies there
-  std::atomic<std::uint32_t> left = 0;  ///< its reader reads there no more; the reader's word
+  static constexpr unsigned char kRefuses = 8;  ///< that rank has no memory for its part in the call
+  static constexpr unsigned char kAside = 64;   ///< of a queue: the block lies aside, at the Place in `offer`
+  std::atomic<std::uint32_t> call = 0;          ///< of which it is; written last
+  unsigned char says = 0, sizes = 0;            ///< as in Slot (exchange.hpp)
+  std::uint32_t at = 0;                         ///< in the room, of a block that lies there
+  std::atomic<std::uint32_t> left = 0;          ///< its reader reads there no more; the reader's word
   std::int64_t bytes = 0;
   TrialOrder order;
   alignas(64) std::array<std::byte, 64> offer{};
@@ -119,10 +121,18 @@ class Board {
   [[nodiscard]] std::int64_t room_bytes(std::size_t rank) const { return in_part_ ? kPartRoom : all_[rank].room; }
   [[nodiscard]] std::int64_t room_bytes() const { return room_bytes(rank_); }
   /// Where this rank packs what others are to read.
-  [[nodiscard]] std::byte* room() const { return room(rank_); }
+  [[nodiscard]] std::byte* room() const { return aside() != nullptr ? aside()->buffer.data() : room(rank_); }
+  /// Of a queue: memory of this rank for the call that has begun, whose blocks have no room on the board. Null: they
+  /// have, or there is none.
+  [[nodiscard]] const nic::RegisteredBuffer* aside() const {
+    const Aside& one = asides_[now_ % kQueue];
+    return one.call == now_ ? one.memory.get() : nullptr;
+  }
+  /// So many bytes that lie aside, as a rank's note says. Null: they are not to be reached.
+  [[nodiscard]] const std::byte* aside(std::size_t rank, const Note& note, std::int64_t bytes) const noexcept;
   /// A hint that so many bytes of this rank's room are written now. Their lines are with the ranks that have read what
   /// was there before, and many short stores to lines that are taken one by one take three times as long.
-  void own(std::uint32_t at, std::int64_t bytes) const {
+  void own(std::int64_t at, std::int64_t bytes) const {
     constexpr std::int64_t kMost = 16 << 10;  // of the L1 cache
     for (std::int64_t line = 0; line < std::min(bytes, kMost); line += alignof(Note)) base::prefetch_to_write(room() + at + line);
   }
@@ -134,11 +144,10 @@ class Board {
   [[nodiscard]] bool has_note(std::size_t rank, std::size_t block) const { return block < all_[rank].notes - all_.size(); }
   /// A persistent collective's that not all ranks have: none reads it, and this rank reads none.
   void withdraw();
-  /// Of an order: `said` gets the bit `gone` once this rank reads no more here; `all_gone`: whether all ranks say so.
-  void stands_for(std::atomic<std::uint32_t>& said, std::uint32_t gone, std::function<bool()> all_gone) {
-    said_ = &said;
-    gone_ = gone;
-    all_gone_ = std::move(all_gone);
+  /// Of an order: `leave` is called once this rank reads no more here; `all_left`: whether all ranks have left.
+  void stands_for(std::function<void()> leave, std::function<bool()> all_left) noexcept {
+    says_ = std::move(leave);
+    all_left_ = std::move(all_left);
   }
   [[nodiscard]] std::size_t rank() const { return rank_; }
   [[nodiscard]] std::size_t size() const { return all_.size(); }
@@ -197,14 +206,20 @@ class Board {
     static_assert((kQueue - 1) * kLine < std::tuple_size_v<Wishes>);
     return wishes(rank)[call % kQueue * kLine];
   }
-  std::atomic<std::uint32_t>* said_ = nullptr;  // null: ranks say it on one another's boards
-  std::uint32_t gone_ = 0;
-  std::function<bool()> all_gone_;
+  std::function<void()> says_;  // none: ranks say on one another's boards that they have left
+  std::function<bool()> all_left_;
   bool stands_ = false;  // it is a persistent collective's, or a queue
   std::uint32_t halves_ = 2;
   bool withdrawn_ = false;
   std::vector<Side> all_;    // by rank
   std::vector<int> locals_;  // of each rank, as Boards counts them
+  struct Aside {
+    std::uint32_t call = 0;
+    std::int64_t bytes = 0;
+    nic::SharedBuffer memory;
+  };
+  std::array<Aside, kQueue> asides_;
+  NodePeers* peers_ = nullptr;
   nic::SharedBuffer memory_;
   bool used_ = false;
 };
@@ -248,6 +263,11 @@ class Boards {
   BoardUse make_standing(std::vector<int> locals, std::size_t rank, std::size_t blocks, std::int64_t room);
   /// The same of a communicator's collectives with requests.
   BoardUse make_queue(std::vector<int> locals, std::size_t rank);
+  /// Memory for the blocks of a call of a queue which have no room on the board, also beyond the limit: the others wait
+  /// for them. False: there is none.
+  bool take_aside(Board& board, std::uint32_t call, std::int64_t bytes);
+  /// Gives such memory back that all ranks have read.
+  void drop_asides(Board& board);
   /// Finds the others'. False: one has none, or it is not to be reached. Throws std::bad_alloc.
   bool reach(Board& board, std::span<const Board::Place> places);
   /// Bytes that they had, at most, and may have; boards for which there was no room.

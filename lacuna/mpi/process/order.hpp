@@ -7,12 +7,16 @@
 // All ranks begin these calls of a communicator in the same order. The rank that begins the n-th first decides for all
 // how it goes: by one exchange of the call's word, which the communicator's rank 0 has. The others find the decision
 // there. Words are used again. They come in generations, of which two have room: the rank that begins a generation
-// first looks whether all ranks have left the last but one, and closes the order if one has not. From there on all is
-// the host's.
+// first looks whether all ranks have begun the one before, and so have left the last but one. If one has not, the
+// generation is closed: its calls are the host's on all ranks, as are those of further ones until no rank is so far
+// behind.
 //
 // A board is decided for only if every rank has said that it has its board and reaches those of the others. So a rank
 // that has no memory for an order, or a table without room, tells no other rank: it leaves all such calls to the host,
 // and so do the others.
+//
+// Each rank counts itself in the entry of rank 0 when it leaves the order: its communicator is freed, and its calls are
+// over. The last one frees all entries.
 #pragma once
 
 #include <array>
@@ -37,50 +41,89 @@ enum class Decision : std::uint8_t {
 
 /// What a rank has of a communicator's order; all ranks of a node have a table of these.
 struct alignas(64) OrderEntry {
-  static constexpr std::uint32_t kMade = 1, kReaches = 2, kGone = 4;
+  static constexpr std::uint32_t kMade = 1, kReaches = 2, kPairs = 4, kLong = 8;
   [[nodiscard]] bool has_made() const { return (made.load(std::memory_order_acquire) & (kMade | kReaches)) != 0; }
   [[nodiscard]] bool reaches() const { return (made.load(std::memory_order_acquire) & kReaches) != 0; }
+  void free();
   static constexpr std::size_t kCalls = 64;
-  std::atomic<std::uint64_t> key = 0;         ///< 0: free; the owner or any rank of the communicator takes it
-  std::atomic<std::uint64_t> generation = 0;  ///< of its rank 0: the last that was begun, twice; odd: closed from there
-  std::atomic<std::uint64_t> begun = 0;       ///< of its own: the generation in which this rank is
-  /// kMade: a board; kReaches: and the others' are reached; kGone: the rank reads no board of this communicator more
+  std::atomic<std::uint64_t> key = 0;          ///< 0: free
+  std::atomic<std::uint64_t> generations = 0;  ///< of its rank 0: which are closed (order.cpp)
+  std::atomic<std::uint64_t> begun = 0;        ///< of its own: the last generation of which this rank knows that
+  /// kMade: a board; kReaches: and the others' are reached; kPairs: no neighbor of this rank is one twice; kLong: its
+  /// blocks had no room on its board a short while ago
   std::atomic<std::uint32_t> made = 0;
+  std::atomic<std::uint32_t> left = 0;  ///< of its rank 0: ranks that have left the order
   Board::Place place;
   alignas(64) std::array<std::atomic<std::uint64_t>, kCalls> words{};  ///< of its rank 0: which call, and its decision
 };
-using OrderTable = std::array<OrderEntry, 64>;
+struct OrderTable {
+  std::atomic<std::uint32_t> taken = 0;  ///< by a rank that looks for an entry, or takes one
+  std::array<OrderEntry, 64> entries;
+};
 static_assert(sizeof(OrderTable) <= Inquiries::kOrderBytes);
 /// The entry of that key, taken if there is none. Null: there is no room.
 OrderEntry* entry_in(OrderTable& table, std::uint64_t key);
 
+/// A rank's part in an order, until the rank leaves it.
+class OrderPart {
+ public:
+  /// `tables`: of each rank. Throws std::bad_alloc.
+  OrderPart(std::uint64_t key, std::vector<OrderTable*> tables, std::size_t rank);
+  /// Whether the tables have room for it.
+  [[nodiscard]] bool is_there() const { return leader_ != nullptr && own_ != nullptr; }
+  [[nodiscard]] OrderEntry& leader() const { return *leader_; }
+  [[nodiscard]] OrderEntry& own() const { return *own_; }
+  [[nodiscard]] std::size_t size() const { return tables_.size(); }
+  /// Null: there is none yet.
+  [[nodiscard]] OrderEntry* of(std::size_t rank);
+  /// This rank begins no more calls, and reads no board. Once.
+  void leave() const;
+  /// Whether all ranks have left, of one that is there.
+  [[nodiscard]] bool is_over() const { return leader_->key.load(std::memory_order_acquire) != key_; }
+
+ private:
+  std::uint64_t key_;
+  std::vector<OrderTable*> tables_;
+  std::vector<OrderEntry*> entries_;  // of each rank, once it was found
+  OrderEntry *leader_ = nullptr, *own_ = nullptr;
+};
+
 /// A communicator's, as one of its ranks sees it. Not for threads that call MPI at once.
 class Order {
  public:
-  /// `tables`: of each rank. Null: a table has no room. Throws std::bad_alloc.
-  static std::unique_ptr<Order> find(std::uint64_t key, std::vector<OrderTable*> tables, std::size_t rank);
-
+  /// As OrderPart(). Throws std::bad_alloc.
+  Order(std::uint64_t key, std::vector<OrderTable*> tables, std::size_t rank)
+      : part_(std::make_shared<OrderPart>(key, std::move(tables), rank)), rank_(rank) {}
+  /// False: a table has no room, and all calls are the host's.
+  [[nodiscard]] bool is_there() const { return part_->is_there(); }
   /// Its communicator is freed: this rank begins no more calls, and ends those that it has begun.
   void leave();
-  /// Begins the next call: how it goes. `mine` says how if this rank is the first to begin it.
+  /// Begins the next call. False: all ranks leave it to the host.
+  bool begin() {
+    const std::uint64_t call = calls_++;
+    if (call % kGeneration == 0) open_ = begin_generation(call / kGeneration);
+    return open_;
+  }
+  /// How the call goes that has begun. `mine` says how if this rank is the first.
   template <class Mine>
   Decision decide(const Mine& mine) {
-    const std::uint64_t call = calls_++;
-    if (call % kGeneration == 0) begin_generation(call / kGeneration);
-    if (closed_) return Decision::left;
-    std::atomic<std::uint64_t>& word = leader_->words[call % OrderEntry::kCalls];
+    std::atomic<std::uint64_t>& word = part_->leader().words[(calls_ - 1) % OrderEntry::kCalls];
     std::uint64_t seen = word.load(std::memory_order_acquire);
-    if (seen >> 2 != call + 1) {
+    if (seen >> 2 != calls_) {
       const auto decision = static_cast<std::uint64_t>(mine());
-      if (word.compare_exchange_strong(seen, (call + 1) << 2 | decision, std::memory_order_acq_rel)) seen = decision;
+      if (word.compare_exchange_strong(seen, calls_ << 2 | decision, std::memory_order_acq_rel)) seen = decision;
     }
     return static_cast<Decision>(seen & 3);
   }
-  /// Makes what there is not yet of this rank's board, and of the way to the others', if all have theirs. `reach` has
-  /// each rank's place.
-  void prepare(Boards& boards, std::span<const RankPlace> ranks);
-  /// Whether all have said that they have done so.
-  [[nodiscard]] bool is_ready();
+  /// Makes what there is not yet of this rank's board, and of the way to the others', if all have theirs. `ranks` has
+  /// each rank's place; `pairs`: no neighbor of this rank is one twice.
+  void prepare(Boards& boards, std::span<const RankPlace> ranks, bool pairs);
+  /// Whether all have said that they have done so. `uneven`: for a call of which no rank knows how long all blocks are;
+  /// `of_neighbors`: one of those.
+  [[nodiscard]] bool is_ready(bool uneven, bool of_neighbors);
+  /// Of each uneven call, whether this rank's blocks had room. Some have not that went by the board: no rank decides so
+  /// for a while, and for twice as long each time.
+  void heed_room(bool had_room, bool by_board);
   [[nodiscard]] const std::shared_ptr<BoardUse>& board() const { return board_; }
 
   Askings askings;                                   ///< of its calls, the same on all ranks
@@ -89,14 +132,14 @@ class Order {
 
  private:
   static constexpr std::uint64_t kGeneration = OrderEntry::kCalls / 2;
-  void begin_generation(std::uint64_t generation);
-  OrderEntry* entry_of(std::size_t rank);
-  std::uint64_t key_ = 0, calls_ = 0;
+  bool begin_generation(std::uint64_t generation);
+  bool is_open(std::uint64_t generation);
+  std::shared_ptr<OrderPart> part_;
+  std::uint64_t calls_ = 0;
   std::size_t rank_ = 0;
-  bool closed_ = false, ready_ = false;
-  OrderEntry *leader_ = nullptr, *own_ = nullptr;
-  std::vector<OrderTable*> tables_;
-  std::vector<OrderEntry*> entries_;  // of each rank, once it was found
+  bool open_ = false, ready_ = false;
+  std::uint32_t shorts_ = 0;    // uneven calls with room that this rank wants to see before it takes kLong back,
+  std::uint32_t patience_ = 8;  // and half as many as it will want next time
   std::shared_ptr<BoardUse> board_;
 };
 
