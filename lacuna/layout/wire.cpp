@@ -9,9 +9,10 @@
 //   sequence  4, entries, for each: offset difference (not the first), child
 //
 // A decoder builds the nodes that it reads, all of whose sizes and bounds are computed here with checked arithmetic;
-// nothing that the peer says about them is believed. What is short enough, and has no flag 4, is then spelled out and
-// brought into canonical form, once and at the end, so that the work is bounded by the length of the form. The rest
-// stays as it is: a form that encode() wrote keeps its digest, and any other is right, though perhaps not canonical.
+// nothing that the peer says about them is believed. What is short enough is then spelled out and brought into
+// canonical form, once and at the end, so that the work is bounded by the length of the form. The rest stays as it is,
+// and so does what has flag 4, if it is long enough for it and has copies of a nested block. A form that the
+// constructors made and encode() wrote keeps its digest, and any other is right, though perhaps not canonical.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -179,6 +180,14 @@ class Reader {
   std::size_t at_ = 0;
 };
 
+bool has_copies_of_nests(const Node& node) {
+  if ((node.kind == NodeKind::loop || node.kind == NodeKind::list) && node.children[0]->kind != NodeKind::run) return true;
+  return std::ranges::any_of(node.children, [](const NodePtr& child) { return has_copies_of_nests(*child); });
+}
+
+// What flag 4 says, as far as the form itself bears it out. A false one costs no more than the canonical form.
+bool may_be_kept(const Item& item) { return item.runs() > kNestedListLimit && has_copies_of_nests(*item.node); }
+
 }  // namespace
 
 std::vector<std::byte> encode(const Layout& layout) {
@@ -208,15 +217,17 @@ Result<Layout> decode(std::span<const std::byte> wire, const WireLimits& limits)
   const auto flags = std::to_integer<unsigned>(LACUNA_TRY(reader.byte()));
   if (flags > 7 || (flags & 5) == 4) return malformed(fmt::format("flags {}", flags));
   Item item;
+  bool kept = false;
   if ((flags & 1) != 0) {
     const std::int64_t at = LACUNA_TRY(reader.distance());
     item = LACUNA_TRY(reader.node(1));
     item.at += at;
     LACUNA_TRY(Reader::check(item.length, item.low(), item.high()));
-    if (item.runs() <= kFlattenLimit && (flags & 4) == 0) item = spelled_out(item);
+    kept = (flags & 4) != 0 && may_be_kept(item);
+    if (item.runs() <= kFlattenLimit && !kept) item = spelled_out(item);
   }
   if (reader.left() != 0) return malformed(fmt::format("{} bytes behind its end", reader.left()));
-  return Access::make((flags & 1) != 0 ? &item : nullptr, lower, upper, (flags & 2) != 0, (flags & 4) != 0);
+  return Access::make((flags & 1) != 0 ? &item : nullptr, lower, upper, (flags & 2) != 0, kept);
 }
 
 }  // namespace lacuna::layout

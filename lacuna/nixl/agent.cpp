@@ -19,6 +19,7 @@ using nic::tcp::Caller;
 using nic::tcp::Endpoint;
 
 constexpr double kMostSeconds = 3600;
+constexpr int kMostHelpers = 256;          // threads, beyond which nobody is met: what was said so far may be false
 constexpr std::size_t kMostCallers = 256;  // that connect at the same time: an Acceptor drops the oldest of more
 
 // The thread that moves things on yields while something happens, and then sleeps longer and longer: what comes after a
@@ -44,6 +45,10 @@ Result<std::unique_ptr<Agent>> Agent::create(std::string name, Settings settings
   if (!(settings.timeout_s > 0 && settings.timeout_s <= kMostSeconds))
     return base::fail(Code::invalid_argument,
                       fmt::format("timeout_s is {}; it may be above 0 and up to {} seconds", settings.timeout_s, kMostSeconds));
+  if (!(settings.wait_s >= 0 && settings.wait_s <= kMostSeconds))
+    return base::fail(Code::invalid_argument, fmt::format("wait_s is {}; it may be 0 to {} seconds", settings.wait_s, kMostSeconds));
+  if (settings.connections < 1)
+    return base::fail(Code::invalid_argument, fmt::format("connections is {}; it is at least 1", settings.connections));
   if (!settings.nic.empty()) LACUNA_TRY(nic::open(settings.nic));
   std::unique_ptr<Agent> agent(new Agent(std::move(name), std::move(settings)));
   LACUNA_TRY(agent->listen());
@@ -52,6 +57,8 @@ Result<std::unique_ptr<Agent>> Agent::create(std::string name, Settings settings
 
 Result<void> Agent::listen() {
   timeout_ns_ = static_cast<std::int64_t>(settings_.timeout_s * kNsPerSecond);
+  wait_ns_ = static_cast<std::int64_t>(settings_.wait_s * kNsPerSecond);
+  beginnings_.emplace(timeout_ns_);
   LACUNA_TRY(nic::tcp::Secret::create(""));  // before anything is drawn at random
   own_.secret = nic::tcp::random_bytes(kSecretBytes);
   own_.machine = nic::tcp::machine_identity();
@@ -98,6 +105,10 @@ void Agent::accept(Acceptor& acceptor, const nic::tcp::Secret& secret) {
       return;
     }
     if (!*caller || stop_) return;
+    if (helpers_.working() >= kMostHelpers) {
+      base::log(base::Level::warn, fmt::format("NIXL agent {}: an agent could not connect: {} connect already", name_, kMostHelpers));
+      return;
+    }
     helpers_.run([this, secret, guest = std::make_shared<Caller>(std::move(**caller))] {
       if (const Result<void> came = take_in(std::move(*guest), secret); !came)
         base::log(base::Level::warn, fmt::format("NIXL agent {}: an agent could not connect: {}", name_, came.error().text()));
@@ -107,10 +118,25 @@ void Agent::accept(Acceptor& acceptor, const nic::tcp::Secret& secret) {
     if (!contained("the thread that listens", one)) nic::tcp::pause_until(base::now_ns() + kLookNs);
 }
 
-Result<void> Agent::take_in(Caller caller, const nic::tcp::Secret& secret) {
-  Guest guest = LACUNA_TRY(meet_second(name_, secret, std::move(caller), settings_.nic, timeout_ns_));
-  auto made = std::make_shared<Connection>(std::move(guest.name), Connection::Role::second, std::move(guest.ends), registrations_, inbox_);
+Connection::Around Agent::around() { return {registrations_, inbox_, helpers_, timeout_ns_}; }
+
+// Why another connection is not taken; else its place is kept.
+std::string Agent::refusal() {
   const std::scoped_lock lock(mutex_);
+  if (std::ssize(incoming_) + coming_ >= settings_.connections)
+    return fmt::format("this agent has {} connections from others, and takes no more (parameter connections)", settings_.connections);
+  ++coming_;
+  return {};
+}
+
+Result<void> Agent::take_in(Caller caller, const nic::tcp::Secret& secret) {
+  const std::string why = refusal();
+  Result<Guest> guest = meet_second(name_, secret, std::move(caller), {.nic = settings_.nic, .refusal = why}, timeout_ns_);
+  std::shared_ptr<Connection> made;
+  if (guest) made = std::make_shared<Connection>(std::move(guest->name), Connection::Role::second, std::move(guest->ends), around());
+  const std::scoped_lock lock(mutex_);
+  coming_ -= why.empty() ? 1 : 0;
+  if (!guest) return std::unexpected(guest.error());
   incoming_.push_back(std::move(made));
   return {};
 }
@@ -139,7 +165,7 @@ void Agent::serve() {
 }
 
 bool Agent::step() {
-  bool moved = false;
+  bool moved = beginnings_->step();
   for (const auto& connection : all()) moved = connection->step() || moved;
   return moved;
 }
@@ -152,7 +178,8 @@ void Agent::called() {
 std::vector<std::shared_ptr<Connection>> Agent::all() const {
   const std::scoped_lock lock(mutex_);
   std::vector<std::shared_ptr<Connection>> found = incoming_;
-  for (const auto& [agent, connection] : outgoing_) found.push_back(connection);
+  for (const auto& [agent, attempt] : outgoing_)
+    if (const auto made = attempt->outcome(); made && *made) found.push_back(**made);
   return found;
 }
 
@@ -193,41 +220,41 @@ Result<void> Agent::learn(const std::string& agent, const std::string& address) 
   return {};
 }
 
-// Null: there is none.
-Result<std::shared_ptr<Connection>> Agent::made(const std::string& agent) const {
+Result<std::shared_ptr<Attempt>> Agent::reach(const std::string& agent) {
   const std::scoped_lock lock(mutex_);
-  const auto found = outgoing_.find(agent);
-  if (found == outgoing_.end()) return nullptr;
-  if (const auto lost = found->second->lost())
-    return base::fail(lost->code,
-                      fmt::format("the connection to agent {} ended ({}): remove it, and load its metadata again", agent, lost->message));
-  return found->second;
-}
-
-Result<std::shared_ptr<Connection>> Agent::reach(const std::string& agent) {
-  if (auto there = LACUNA_TRY(made(agent))) return there;
-  const std::scoped_lock alone(connecting_);
-  if (auto there = LACUNA_TRY(made(agent))) return there;
+  if (const auto found = outgoing_.find(agent); found != outgoing_.end()) {
+    const auto outcome = found->second->outcome();
+    if (!outcome) return found->second;
+    const auto lost = *outcome ? (**outcome)->lost() : std::nullopt;
+    if (lost)
+      return base::fail(lost->code,
+                        fmt::format("the connection to agent {} ended ({}): remove it, and load its metadata again", agent, lost->message));
+    if (*outcome) return found->second;
+  }
   Address there;
   if (agent != name_) {
-    const std::scoped_lock lock(mutex_);
     const auto found = known_.find(agent);
     if (found == known_.end())
       return base::fail(Code::invalid_argument, fmt::format("where agent {} is, is not known: load its metadata first", agent));
     there = found->second;
   }
-  std::shared_ptr<Connection> connection = LACUNA_TRY(connect(agent, there));
-  const std::scoped_lock lock(mutex_);
-  return outgoing_[agent] = std::move(connection);
+  auto attempt = std::make_shared<Attempt>();
+  outgoing_[agent] = attempt;
+  helpers_.run([this, agent, there, attempt] {
+    Attempt::Outcome made = base::fail(Code::out_of_memory, "there was no memory for a connection");
+    contained("a connection", [&] { made = connect(agent, there); });
+    attempt->end(std::move(made));
+  });
+  return attempt;
 }
 
 Result<std::shared_ptr<Connection>> Agent::connect(const std::string& agent, const Address& there) {
   using Role = Connection::Role;
-  if (agent == name_) return std::make_shared<Connection>(agent, Role::alone, LACUNA_TRY(meet_alone()), registrations_, inbox_);
+  if (agent == name_) return std::make_shared<Connection>(agent, Role::alone, LACUNA_TRY(meet_alone()), around());
   const std::string nic = LACUNA_TRY(nic_to(there));
   Result<Connection::Ends> ends = meet_first(name_, agent, there, nic, timeout_ns_);
   if (!ends) return base::fail(ends.error().code, fmt::format("no connection to agent {} by NIC {}: {}", agent, nic, ends.error().message));
-  return std::make_shared<Connection>(agent, Role::first, std::move(*ends), registrations_, inbox_);
+  return std::make_shared<Connection>(agent, Role::first, std::move(*ends), around());
 }
 
 Result<std::string> Agent::nic_to(const Address& there) const {
@@ -240,21 +267,28 @@ Result<std::string> Agent::nic_to(const Address& there) const {
 }
 
 void Agent::leave(const std::string& agent) {
-  std::shared_ptr<Connection> connection;
+  std::shared_ptr<Attempt> attempt;
   {
     const std::scoped_lock lock(mutex_);
     known_.erase(agent);
     const auto found = outgoing_.find(agent);
     if (found == outgoing_.end()) return;
-    connection = std::move(found->second);
+    attempt = std::move(found->second);
     outgoing_.erase(found);
   }
-  end(std::move(connection));
+  helpers_.run([attempt = std::move(attempt)]() mutable { attempt.reset(); });
 }
 
-void Agent::withdraw(const Token& token) {
+Result<void> Agent::withdraw(const Token& token) {
   registrations_.remove(token);
-  for (const auto& connection : all()) connection->withdraw(token, timeout_ns_);
+  Result<void> done;
+  const std::int64_t deadline = soon();
+  for (const auto& connection : all())
+    if (!connection->withdraw(token, deadline))
+      done = base::fail(Code::timeout, fmt::format("agent {} is stopped in the middle of a transfer: it may still reach this memory, which "
+                                                   "has to stay as it is until its process ends",
+                                                   connection->shown()));
+  return done;
 }
 
 void Agent::forget(const Token& token) {

@@ -13,6 +13,8 @@
 
 #include "lacuna/nic/tcp.hpp"
 #include "lacuna/nixl/address.hpp"
+#include "lacuna/nixl/attempt.hpp"
+#include "lacuna/nixl/beginnings.hpp"
 #include "lacuna/nixl/connection.hpp"
 #include "lacuna/nixl/helpers.hpp"
 #include "lacuna/nixl/memory.hpp"
@@ -32,19 +34,23 @@ class Agent {
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] std::string address() const { return encode(own_); }
-  [[nodiscard]] std::int64_t timeout_ns() const { return timeout_ns_; }
+  /// For a call that begins now: until when it may wait for a peer.
+  [[nodiscard]] std::int64_t soon() const { return base::now_ns() + wait_ns_; }
+  [[nodiscard]] Beginnings& beginnings() { return *beginnings_; }
   [[nodiscard]] Inbox& inbox() { return inbox_; }
   [[nodiscard]] Registrations& registrations() { return registrations_; }
 
   /// Where an agent is. Errors: malformed.
   Result<void> learn(const std::string& agent, const std::string& address);
-  /// The connection to an agent, made if there is none. Errors: invalid_argument (its address was not loaded; the two
-  /// name different NICs), peer_lost, timeout, permission, unsupported.
-  Result<std::shared_ptr<Connection>> reach(const std::string& agent);
+  /// The connection to an agent, which begins to be made if there is none. Errors: invalid_argument (its address was
+  /// not loaded), peer_lost and others (there was one, which ended); of the attempt: invalid_argument (the two name
+  /// different NICs), peer_lost, timeout, permission, unsupported (no such NIC there, or it takes nobody).
+  Result<std::shared_ptr<Attempt>> reach(const std::string& agent);
   /// Ends the connection to an agent, and forgets where it is.
   void leave(const std::string& agent);
-  /// Ends a registration: no peer reaches the memory afterwards.
-  void withdraw(const Token& token);
+  /// Ends a registration: no peer reaches the memory afterwards. Errors: timeout (a peer that is stopped in the middle
+  /// of a transfer may).
+  Result<void> withdraw(const Token& token);
   /// This agent uses that memory no more.
   void forget(const Token& token);
   /// Moves all connections on; true if something moved.
@@ -59,7 +65,8 @@ class Agent {
   void serve();
   Result<void> take_in(nic::tcp::Caller caller, const nic::tcp::Secret& secret);
   Result<std::shared_ptr<Connection>> connect(const std::string& agent, const Address& there);
-  [[nodiscard]] Result<std::shared_ptr<Connection>> made(const std::string& agent) const;
+  [[nodiscard]] Connection::Around around();
+  std::string refusal();
   [[nodiscard]] Result<std::string> nic_to(const Address& there) const;
   void end(std::shared_ptr<Connection> connection);
   [[nodiscard]] std::vector<std::shared_ptr<Connection>> all() const;
@@ -67,16 +74,17 @@ class Agent {
 
   const std::string name_;
   const Settings settings_;
-  std::int64_t timeout_ns_ = 0;
+  std::int64_t timeout_ns_ = 0, wait_ns_ = 0;
+  std::optional<Beginnings> beginnings_;
   Address own_;
   Registrations registrations_;
   Inbox inbox_;
 
   mutable std::mutex mutex_;
   std::map<std::string, Address> known_;
-  std::map<std::string, std::shared_ptr<Connection>> outgoing_;
+  std::map<std::string, std::shared_ptr<Attempt>> outgoing_;
   std::vector<std::shared_ptr<Connection>> incoming_;
-  std::mutex connecting_;  // one at a time
+  std::int64_t coming_ = 0;  // connections that others are making
 
   std::atomic<bool> stop_ = false;
   std::atomic<std::int64_t> called_at_ = 0, in_loop_at_ = 0;

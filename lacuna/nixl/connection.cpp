@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <thread>
 
 namespace lacuna::nixl {
@@ -13,49 +12,24 @@ using base::Code;
 using protocol::Exposed;
 using protocol::Request;
 
-// An answer, as it travels between two processes of one version (address.cpp).
-struct Answer {
-  Token token;
-  std::uint32_t known = 0;
-  std::int32_t rank = 0;
-  std::int64_t bytes = 0;
-  std::uint32_t number = 0;
-  std::uint32_t key = 0;
-  std::uint64_t has_key = 0;
-};
-
-// Of memory here that this end alone moves: the peer has no part in that.
-constexpr nic::Rights kOwnRights{.local_write = true, .remote_write = false, .remote_read = false};
-
-template <class Value>
-std::vector<std::byte> bytes_of(const Value& value) {
-  static_assert(std::has_unique_object_representations_v<Value>);
-  std::vector<std::byte> bytes(sizeof value);
-  std::memcpy(bytes.data(), &value, sizeof value);
-  return bytes;
-}
-
-template <class Value>
-Value value_of(const std::vector<std::byte>& bytes) {
-  Value value;
-  std::memcpy(&value, bytes.data(), sizeof value);
-  return value;
-}
+// A peer's CPU may copy a whole transfer without a word, by a link of 1 Gb/s at the least.
+constexpr double kBytesPerSecond = 100e6;
 
 Result<Layout> layout_of(const std::vector<std::byte>& bytes) { return Layout::bytes(static_cast<std::int64_t>(bytes.size())); }
 
 }  // namespace
 
-Connection::Connection(std::string agent, Role role, Ends ends, const Registrations& registrations, Inbox& inbox)
+Connection::Connection(std::string agent, Role role, Ends ends, const Around& around)
     : agent_(std::move(agent)),
       shown_(printable(agent_)),
       role_(role),
-      registrations_(registrations),
-      inbox_(inbox),
+      around_(around),
       ends_(std::move(ends)),
       estimator_(*ends_.context, ends_.direct ? std::optional(ends_.direct->path()) : std::nullopt) {}
 
+// What is registered ends once the peer's requests and this end's are over.
 Connection::~Connection() {
+  if (burial_ != nullptr) burial_->wait(INT64_MAX);
   ends_.direct.reset();
   ends_.ranks.reset();
 }
@@ -78,26 +52,55 @@ bool Connection::step() {
 
 // Transfers go on, and notify the peer, whether or not their program looks after them.
 bool Connection::advance() {
-  if (role_ == Role::alone) return ends_.ranks->progress();
+  if (role_ == Role::alone) return burial_ == nullptr && ends_.ranks->progress();
   bool moved = false;
   if (!lost_) {
     moved = ends_.ranks->progress();
     moved = listen() || moved;
     moved = flush() || moved;
   }
-  return std::erase_if(active_, [this](Transfer* transfer) { return advance(*transfer).has_value(); }) > 0 || moved;
+  moved = std::erase_if(active_, [this](Transfer* transfer) { return advance(*transfer).has_value(); }) > 0 || moved;
+  look_for_silence(moved);
+  if (lost_ && burial_ == nullptr) bury();
+  return moved;
+}
+
+// A peer that is stopped, or whose machine is gone, says nothing, and takes nothing.
+void Connection::look_for_silence(bool moved) {
+  if (active_.empty() || lost_) return;
+  const std::int64_t now = base::now_ns();
+  if (moved) moved_at_ = now;
+  if (now - moved_at_ <= around_.timeout_ns) return;
+  double allowed = static_cast<double>(around_.timeout_ns);
+  for (const Transfer* transfer : active_)
+    for (const Part& part : transfer->parts) allowed += static_cast<double>(part.ours.size()) / kBytesPerSecond * kNsPerSecond;
+  if (static_cast<double>(now - moved_at_) <= allowed) return;
+  lose({Code::peer_lost, fmt::format("agent {} has moved nothing for {:.1f} s: its process is stopped, or its machine is gone", shown_,
+                                     static_cast<double>(now - moved_at_) / kNsPerSecond)});
+}
+
+// Ends what is left of the communicator, and with it all transfers. That may take as long as the peer's CPU needs for
+// the piece of memory that it copies, so a thread of its own does it.
+void Connection::bury() {
+  std::erase_if(active_, [this](Transfer* transfer) { return advance(*transfer).has_value(); });
+  burial_ = std::make_shared<Errand>();
+  auto remains = std::make_shared<Ends>();
+  remains->ranks = std::move(ends_.ranks);
+  remains->direct = std::move(ends_.direct);
+  for (Transfer* transfer : active_) transfer->requests_.clear();
+  around_.helpers.run([remains = std::move(remains), over = burial_, peer = other()] {
+    contained("the end of a connection", [&] {
+      remains->direct.reset();
+      remains->ranks->give_up_rank(peer);
+      remains->ranks.reset();
+    });
+    over->end();
+  });
 }
 
 // Requests move on together, in advance(): each of many would move all.
 std::optional<Result<protocol::Status>> Connection::ended(Request* request) const {
   return ends_.ranks->is_done(request) ? ends_.ranks->test(request) : std::nullopt;
-}
-
-// Nothing: the peer of this role may not say that.
-std::optional<std::size_t> Connection::most_bytes(Kind kind) const {
-  if (role_ == Role::first) return kind == Kind::answer ? std::optional(sizeof(Answer)) : std::nullopt;
-  if (kind == Kind::ask) return sizeof(Token);
-  return kind == Kind::notice ? std::optional(kMostNotice) : std::nullopt;
 }
 
 // One message at a time: the next one is looked at once this one is there.
@@ -136,64 +139,20 @@ bool Connection::hear(const Incoming& message) {
   switch (message.kind) {
     case Kind::ask: heard = answer(message.bytes); break;
     case Kind::answer: heard = learn(message.bytes); break;
-    case Kind::notice: heard = inbox_.put(agent_, {reinterpret_cast<const char*>(message.bytes.data()), message.bytes.size()}); break;
+    case Kind::notice:
+      heard = around_.inbox.put(agent_, {reinterpret_cast<const char*>(message.bytes.data()), message.bytes.size()});
+      break;
   }
   if (!heard) lose(heard.error());
   return heard.has_value();
 }
 
-Result<void> Connection::answer(const std::vector<std::byte>& question) {
-  Answer said{.token = value_of<Token>(question)};
-  if (const Result<const Shared*> shared = expose(said.token); shared) {
-    const Exposed& exposed = (*shared)->exposed;
-    said.known = 1;
-    said.rank = exposed.rank;
-    said.number = exposed.number;
-    said.bytes = exposed.bytes;
-    said.has_key = (*shared)->region.bytes().empty() ? 0 : 1;
-    said.key = (*shared)->region.rkey();
-  }
-  return say(Kind::answer, bytes_of(said));
-}
-
-Result<void> Connection::learn(const std::vector<std::byte>& answer) {
-  const auto said = value_of<Answer>(answer);
-  const auto asked = numbers_.find(said.token);
-  if (asked == numbers_.end() || asked->second) return {};  // forgotten meanwhile, or said before
-  if (said.known == 0) {
-    asked->second =
-        base::fail(Code::invalid_argument, fmt::format("agent {} has not registered this memory, or not any more: load its metadata "
-                                                       "again",
-                                                       shown_));
-    return {};
-  }
-  if (said.rank != other() || said.bytes <= 0)
-    return base::fail(Code::malformed, fmt::format("agent {} gives memory of {} bytes of rank {}", shown_, said.bytes, said.rank));
-  asked->second = Known{.exposed = {said.rank, said.number, said.bytes}, .key = said.has_key != 0 ? std::optional(said.key) : std::nullopt};
-  return {};
-}
-
-Result<const Connection::Shared*> Connection::expose(const Token& token) {
-  if (const auto found = exposed_.find(token); found != exposed_.end()) return &found->second;
-  const auto memory = registrations_.find(token);
-  if (!memory) return base::fail(Code::invalid_argument, "this memory is not registered here, or not any more");
-  Shared shared{.exposed = LACUNA_TRY(ends_.ranks->expose(memory->base, memory->bytes)),
-                .region = register_memory(memory->base, memory->bytes, nic::Rights{})};
-  return &exposed_.insert_or_assign(token, std::move(shared)).first->second;
-}
-
-// None, where the NIC cannot have it: then puts and gets go on.
-nic::Region Connection::register_memory(std::byte* base, std::int64_t bytes, nic::Rights rights) {
-  if (ends_.direct == nullptr) return {};
-  auto made = ends_.context->register_memory({base, static_cast<std::size_t>(bytes)}, rights);
-  if (made) return std::move(*made);
-  base::log(base::Level::info, fmt::format("NIXL: {} bytes go without direct access: {}", bytes, made.error().text()));
-  return {};
-}
-
 // --- messages to the peer --------------------------------------------------------------------------------------------
 
 Result<void> Connection::say(Kind kind, std::vector<std::byte> bytes) {
+  const std::size_t room = bytes.size() + sizeof(Outgoing);
+  if (outgoing_bytes_ + room > kMostWaiting)
+    return base::fail(Code::limit, fmt::format("{} bytes of messages wait for agent {}, which takes none", outgoing_bytes_, shown_));
   outgoing_.push_back({.bytes = std::move(bytes)});
   Outgoing& message = outgoing_.back();
   const Layout layout = LACUNA_TRY(layout_of(message.bytes));
@@ -203,6 +162,7 @@ Result<void> Connection::say(Kind kind, std::vector<std::byte> bytes) {
     return std::unexpected(begun.error());
   }
   message.request = *begun;
+  outgoing_bytes_ += room;
   return {};
 }
 
@@ -213,6 +173,7 @@ bool Connection::flush() {
     const auto done = ended(outgoing_.front().request);
     if (!done) break;
     if (!*done) lose(done->error());
+    outgoing_bytes_ -= outgoing_.front().bytes.size() + sizeof(Outgoing);
   }
   return moved;
 }
@@ -222,97 +183,22 @@ Result<void> Connection::notify(std::string text) {
   return tell(std::move(text));
 }
 
+Result<void> Connection::check_notice(const std::string& text) {
+  if (text.size() <= kMostNotice) return {};
+  return base::fail(Code::limit, fmt::format("a notification of {} bytes; at most {}", text.size(), kMostNotice));
+}
+
 Result<void> Connection::tell(std::string text) {
-  if (text.size() > kMostNotice)
-    return base::fail(Code::limit, fmt::format("a notification of {} bytes; at most {}", text.size(), kMostNotice));
+  LACUNA_TRY(check_notice(text));
   if (lost_) return std::unexpected(*lost_);
-  if (role_ == Role::alone) return inbox_.put(agent_, std::move(text));
+  if (role_ == Role::alone) return around_.inbox.put(agent_, std::move(text));
   const auto* first = reinterpret_cast<const std::byte*>(text.data());
   return say(Kind::notice, {first, first + text.size()});
-}
-
-// --- memory ----------------------------------------------------------------------------------------------------------
-
-Result<void> Connection::resolve(std::vector<Part>& parts, bool puts, std::int64_t deadline) {
-  for (;;) {
-    bool moved = false;
-    {
-      const Lock lock(mutex_);
-      if (LACUNA_TRY(ask(parts))) return decide(parts, puts);
-      moved = advance();
-    }
-    if (base::now_ns() > deadline)
-      return base::fail(Code::timeout, fmt::format("agent {} does not answer: is its process stopped, or busy? timeout_s sets how long is "
-                                                   "waited",
-                                                   shown_));
-    if (!moved) std::this_thread::yield();
-  }
-}
-
-// Whether all is known.
-Result<bool> Connection::ask(const std::vector<Part>& parts) {
-  bool all = true;
-  for (const Part& part : parts) {
-    const Token& token = part.memory;
-    const auto [place, unknown] = numbers_.try_emplace(token);
-    if (lost_) return std::unexpected(*lost_);
-    if (role_ == Role::alone) {
-      const Result<const Shared*> shared = expose(token);
-      place->second = shared ? Result<Known>(Known{.exposed = (*shared)->exposed, .key = {}}) : std::unexpected(shared.error());
-    } else if (unknown) {
-      LACUNA_TRY(say(Kind::ask, bytes_of(token)));
-    }
-    const auto& answer = place->second;
-    all = all && answer.has_value();
-    if (!answer || *answer) continue;
-    const base::Error refused = answer->error();
-    numbers_.erase(place);  // it may be registered later
-    return std::unexpected(refused);
-  }
-  return all;
-}
-
-Result<Connection::Known> Connection::known(const Token& token) const {
-  const auto number = numbers_.find(token);
-  const auto& answer = number == numbers_.end() ? std::nullopt : number->second;
-  if (!answer) return base::fail(Code::invalid_argument, "the peer's memory was unloaded since the transfer was prepared");
-  return *answer;
-}
-
-Result<void> Connection::decide(std::vector<Part>& parts, bool puts) {
-  for (Part& part : parts) {
-    const Known there = LACUNA_TRY(known(part.memory));
-    LACUNA_TRY(estimator_.decide(part, puts, ends_.direct != nullptr && there.key && part.own));
-    if (!part.direct || !part.own || own_.contains(part.own->token)) continue;
-    nic::Region region = register_memory(part.own->base, part.own->bytes, kOwnRights);
-    part.direct = !region.bytes().empty();
-    if (part.direct) own_.emplace(part.own->token, std::move(region));
-  }
-  return {};
 }
 
 Result<Estimate> Connection::estimate(const Transfer& transfer) {
   const Lock lock(mutex_);
   return estimator_.of(transfer.parts, transfer.puts);
-}
-
-void Connection::withdraw(const Token& token, std::int64_t timeout_ns) {
-  const Lock lock(mutex_);
-  own_.erase(token);
-  const auto found = exposed_.find(token);
-  if (found == exposed_.end()) return;
-  const Exposed exposed = found->second.exposed;
-  exposed_.erase(found);
-  if (ends_.ranks == nullptr) return;
-  const Result<void> gone = ends_.ranks->withdraw(exposed, timeout_ns);
-  if (gone) return;
-  lose({Code::timeout, fmt::format("memory is deregistered that agent {} was using: the connection to it ends", shown_)});
-  ends_.ranks.reset();
-}
-
-void Connection::forget(const Token& token) {
-  const Lock lock(mutex_);
-  numbers_.erase(token);
 }
 
 // --- transfers -------------------------------------------------------------------------------------------------------
@@ -356,6 +242,7 @@ Result<void> Connection::post(Transfer& transfer, std::optional<std::string> not
   transfer.jobs_.clear();
   transfer.error_.reset();
   transfer.notice_ = std::move(notice);
+  if (active_.empty()) moved_at_ = base::now_ns();
   active_.push_back(&transfer);
   std::vector<Part> begun;
   for (const Part& part : transfer.parts) {
@@ -398,8 +285,9 @@ bool Connection::advance_jobs(Transfer& transfer) {
 
 std::optional<Result<void>> Connection::advance(Transfer& transfer) {
   using State = Transfer::State;
-  if (transfer.state_ == State::moving && ends_.ranks == nullptr) {
-    transfer.requests_.clear();
+  if (transfer.state_ == State::moving && burial_ != nullptr) {
+    if (!burial_->over()) return std::nullopt;
+    transfer.jobs_.clear();
     transfer.error_ = lost_;
   }
   const bool waits = advance_jobs(transfer);
@@ -425,18 +313,20 @@ Connection::Wish Connection::release(Transfer& transfer) {
   return {.again = std::exchange(transfer.released_, true), .busy = transfer.state_ == Transfer::State::moving};
 }
 
-void Connection::end(Transfer& transfer) {
-  const Lock lock(mutex_);
-  if (ends_.ranks != nullptr)
-    for (Request* request : transfer.requests_) ends_.ranks->give_up(request);
-  transfer.requests_.clear();
-  if (!std::ranges::all_of(transfer.jobs_, &Direct::Job::over)) {
-    ends_.direct.reset();  // its requests end with it
-    lose({Code::peer_lost, fmt::format("a transfer to agent {} was released while it was under way", shown_)});
+bool Connection::end(Transfer& transfer, std::int64_t deadline) {
+  std::shared_ptr<Errand> burial;
+  {
+    const Lock lock(mutex_);
+    if (transfer.state_ == Transfer::State::moving && burial_ == nullptr) {
+      lose({Code::peer_lost, fmt::format("a transfer to agent {} was released while it was under way", shown_)});
+      bury();
+    }
+    if (transfer.state_ == Transfer::State::moving) burial = burial_;
+    std::erase(active_, &transfer);
+    transfer.jobs_.clear();
+    transfer.state_ = Transfer::State::over;
   }
-  transfer.jobs_.clear();
-  transfer.state_ = Transfer::State::over;
-  std::erase(active_, &transfer);
+  return burial == nullptr || burial->wait(deadline);
 }
 
 }  // namespace lacuna::nixl

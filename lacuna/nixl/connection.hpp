@@ -22,6 +22,7 @@
 
 #include "lacuna/nixl/direct.hpp"
 #include "lacuna/nixl/estimate.hpp"
+#include "lacuna/nixl/helpers.hpp"
 #include "lacuna/nixl/inbox.hpp"
 #include "lacuna/nixl/interface.hpp"
 #include "lacuna/nixl/memory.hpp"
@@ -31,19 +32,25 @@
 
 namespace lacuna::nixl {
 
+class Attempt;
 class Connection;
 
 /// A transfer that a program has prepared, and begins as often as it likes.
 class Transfer final : public nixlBackendReqH {
  public:
-  Transfer(std::shared_ptr<Connection> connection, bool puts, std::vector<Part> parts)
-      : connection(std::move(connection)), puts(puts), parts(std::move(parts)) {}
-  const std::shared_ptr<Connection> connection;
+  Transfer(std::shared_ptr<Attempt> attempt, bool puts, std::vector<Part> parts)
+      : attempt(std::move(attempt)), puts(puts), parts(std::move(parts)) {}
+  const std::shared_ptr<Attempt> attempt;
+  std::shared_ptr<Connection> connection;  ///< null: it is not there yet (beginnings.hpp)
   const bool puts;
   std::vector<Part> parts;
 
  private:
+  friend class Beginnings;
   friend class Connection;
+  enum class Stage { unready, waiting, ready, failed };
+  Stage stage_ = Stage::unready;
+  std::int64_t deadline_ = 0;  // of one that waits
   enum class State { idle, moving, over };
   State state_ = State::idle;
   std::vector<protocol::Request*> requests_;
@@ -65,8 +72,14 @@ class Connection {
   /// Which one this agent is. An agent alone is both: it has one rank.
   enum class Role { first, second, alone };
 
-  /// The registrations and the inbox have to outlive it.
-  Connection(std::string agent, Role role, Ends ends, const Registrations& registrations, Inbox& inbox);
+  /// What it shares with the agent's other connections, which has to outlive it.
+  struct Around {
+    const Registrations& registrations;
+    Inbox& inbox;
+    Helpers& helpers;         ///< end what may not end soon
+    std::int64_t timeout_ns;  ///< of silence, while something is under way
+  };
+  Connection(std::string agent, Role role, Ends ends, const Around& around);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -79,9 +92,9 @@ class Connection {
   /// Moves everything on, unless another thread does so; true if something moved.
   bool step();
 
-  /// Asks for the numbers of all memory of the parts, and waits; then decides how each goes. Errors: invalid_argument
-  /// (the peer has no such memory), timeout, those of lost().
-  Result<void> resolve(std::vector<Part>& parts, bool puts, std::int64_t deadline);
+  /// Asks for the numbers of all memory of the parts; once all are there, decides how each goes. To be called until it
+  /// says that this was done. Errors: invalid_argument (the peer has no such memory), those of lost().
+  Result<bool> resolve(std::vector<Part>& parts, bool puts);
   /// What a transfer is expected to take. Errors: those of Estimator::of().
   Result<Estimate> estimate(const Transfer& transfer);
   /// Errors: those of Communicator::put(); those that begin go on. `notice`: for the peer's program once all is there.
@@ -95,17 +108,24 @@ class Connection {
   /// The program wants to be rid of a transfer, which notifies no agent from then on.
   Wish release(Transfer& transfer);
   /// Ends a transfer, so that its memory is the program's again; one that is under way takes the connection with it.
-  void end(Transfer& transfer);
-  /// A notification by itself. Errors: limit (its length), those of lost().
+  /// False: a peer that is stopped in the middle of it may still reach the memory, after `deadline`.
+  bool end(Transfer& transfer, std::int64_t deadline);
+  /// A notification by itself. Errors: limit (its length, or too much waits for the peer), those of lost().
   Result<void> notify(std::string text);
+  /// Errors: limit (its length).
+  static Result<void> check_notice(const std::string& text);
 
-  /// The peer reaches this memory no more. What it does with it meanwhile ends, or the connection does.
-  void withdraw(const Token& token, std::int64_t timeout_ns);
+  /// The peer reaches this memory no more. What it does with it meanwhile ends by `deadline`, or the connection does.
+  /// False: a peer that is stopped in the middle of it may still reach the memory.
+  bool withdraw(const Token& token, std::int64_t deadline);
   /// This agent uses that memory no more.
   void forget(const Token& token);
 
   /// A notification may have so many bytes.
   static constexpr std::size_t kMostNotice = 1 << 20;
+  /// Bytes that wait for the peer, at most, with what a list takes for each message; a peer that takes nothing, and
+  /// asks on and on, is lost.
+  static constexpr std::size_t kMostWaiting = 64 << 20;
 
  private:
   enum class Kind : int { ask = 1, answer, notice };
@@ -131,6 +151,8 @@ class Connection {
   using Lock = std::unique_lock<std::mutex>;
 
   bool advance();
+  void look_for_silence(bool moved);
+  void bury();
   bool listen();
   bool hear(const Incoming& message);
   Result<void> answer(const std::vector<std::byte>& question);
@@ -154,12 +176,14 @@ class Connection {
 
   const std::string agent_, shown_;
   const Role role_;
-  const Registrations& registrations_;
-  Inbox& inbox_;
+  const Around around_;
   mutable std::mutex mutex_;
   Ends ends_;
   std::optional<base::Error> lost_;
+  std::shared_ptr<Errand> burial_;  // of what is left of the communicator, once the connection is lost
+  std::int64_t moved_at_ = 0;       // while transfers are under way
   std::list<Outgoing> outgoing_;
+  std::size_t outgoing_bytes_ = 0;
   std::optional<Incoming> incoming_;
   std::vector<Transfer*> active_;  // under way
   Estimator estimator_;

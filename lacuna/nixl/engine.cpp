@@ -12,6 +12,8 @@ using base::Code;
 constexpr const char* kNic = "nic";
 constexpr const char* kHost = "host";
 constexpr const char* kTimeout = "timeout_s";
+constexpr const char* kWait = "wait_s";
+constexpr const char* kConnections = "connections";
 
 nixl_status_t status_of(Code code) {
   switch (code) {
@@ -26,18 +28,21 @@ nixl_status_t status_of(Code code) {
   }
 }
 
+template <class Number>
+Result<void> read(const std::string& name, const std::string& value, Number& number) {
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error == std::errc() && end == value.data() + value.size()) return {};
+  return base::fail(Code::invalid_argument, fmt::format("{} is \"{}\"; it is a number", name, value));
+}
+
 Result<Settings> settings_of(const nixl_b_params_t& given) {
   Settings settings;
   for (const auto& [name, value] : given) {
-    if (name == kNic) {
-      settings.nic = value;
-    } else if (name == kHost) {
-      settings.host = value;
-    } else if (name == kTimeout) {
-      const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), settings.timeout_s);
-      if (error != std::errc() || end != value.data() + value.size())
-        return base::fail(Code::invalid_argument, fmt::format("{} is \"{}\"; it is a number of seconds", kTimeout, value));
-    }
+    if (name == kNic) settings.nic = value;
+    if (name == kHost) settings.host = value;
+    if (name == kTimeout) LACUNA_TRY(read(name, value, settings.timeout_s));
+    if (name == kWait) LACUNA_TRY(read(name, value, settings.wait_s));
+    if (name == kConnections) LACUNA_TRY(read(name, value, settings.connections));
   }
   return settings;
 }
@@ -51,7 +56,14 @@ Transfer* transfer_of(nixlBackendReqH* handle) { return static_cast<Transfer*>(h
 
 }  // namespace
 
-nixl_b_params_t usual_parameters() { return {{kNic, ""}, {kHost, ""}, {kTimeout, fmt::format("{}", Settings{}.timeout_s)}}; }
+nixl_b_params_t usual_parameters() {
+  const Settings usual;
+  return {{kNic, ""},
+          {kHost, ""},
+          {kTimeout, fmt::format("{}", usual.timeout_s)},
+          {kWait, fmt::format("{}", usual.wait_s)},
+          {kConnections, fmt::format("{}", usual.connections)}};
+}
 
 // No exception crosses the edge: memory may be short, and that is said.
 template <class Work>
@@ -94,7 +106,7 @@ nixl_status_t Engine::deregisterMem(nixlBackendMD* memory) {
   return done("deregisterMem", [&]() -> Result<nixl_status_t> {
     const std::unique_ptr<LocalMemory> ended(dynamic_cast<LocalMemory*>(memory));
     if (ended == nullptr) return base::fail(Code::invalid_argument, "this is not memory that was registered");
-    agent_->withdraw(ended->token);
+    LACUNA_TRY(agent_->withdraw(ended->token));
     return NIXL_SUCCESS;
   });
 }
@@ -155,7 +167,8 @@ nixl_status_t Engine::loadRemoteConnInfo(const std::string& agent, const std::st
 
 nixl_status_t Engine::connect(const std::string& agent) {
   return done("connect", [&]() -> Result<nixl_status_t> {
-    LACUNA_TRY(agent_->reach(agent));
+    const std::shared_ptr<Attempt> attempt = LACUNA_TRY(agent_->reach(agent));
+    if (const auto made = attempt->outcome(agent_->soon())) LACUNA_TRY(*made);
     return NIXL_SUCCESS;
   });
 }
@@ -176,17 +189,18 @@ nixl_status_t Engine::prepXfer(const nixl_xfer_op_t& operation, const nixl_meta_
     LACUNA_TRY(check_host(remote.type));
     std::vector<Part> parts = LACUNA_TRY(parts_of(local, remote));
     LACUNA_TRY(check_destinations(parts, operation == NIXL_WRITE));
-    const std::shared_ptr<Connection> connection = LACUNA_TRY(agent_->reach(agent));
+    const bool writes = operation == NIXL_WRITE;
+    auto transfer = std::make_unique<Transfer>(LACUNA_TRY(agent_->reach(agent)), writes, std::move(parts));
     agent_->called();
-    LACUNA_TRY(connection->resolve(parts, operation == NIXL_WRITE, base::now_ns() + agent_->timeout_ns()));
-    handle = std::make_unique<Transfer>(connection, operation == NIXL_WRITE, std::move(parts)).release();
+    LACUNA_TRY(agent_->beginnings().prepare(*transfer, agent_->soon()));
+    handle = transfer.release();
     return NIXL_SUCCESS;
   });
 }
 
 // A program in a loop of calls keeps the thread away: then its calls serve the peers too.
 Result<nixl_status_t> Engine::outcome(Transfer& transfer) const {
-  const auto over = transfer.connection->check(transfer);
+  const auto over = agent_->beginnings().check(transfer);
   if (!over) {
     agent_->step();
     return NIXL_IN_PROG;
@@ -202,7 +216,7 @@ nixl_status_t Engine::postXfer(const nixl_xfer_op_t& /*operation*/, const nixl_m
     Transfer& transfer = *transfer_of(handle);
     const bool notify = more != nullptr && more->hasNotif;
     agent_->called();
-    LACUNA_TRY(transfer.connection->post(transfer, notify ? std::optional(more->notifMsg) : std::nullopt));
+    LACUNA_TRY(agent_->beginnings().post(transfer, notify ? std::optional(more->notifMsg) : std::nullopt));
     return outcome(transfer);
   });
 }
@@ -221,6 +235,10 @@ nixl_status_t Engine::releaseReqH(nixlBackendReqH* handle) const {
   return done("releaseReqH", [&]() -> Result<nixl_status_t> {
     Transfer* transfer = transfer_of(handle);
     if (transfer == nullptr) return NIXL_SUCCESS;
+    if (agent_->beginnings().forget(*transfer)) {
+      delete transfer;
+      return NIXL_SUCCESS;
+    }
     const Connection::Wish wish = transfer->connection->release(*transfer);
     if (wish.busy) {
       if (!wish.again) return NIXL_ERR_REPOST_ACTIVE;
@@ -228,7 +246,10 @@ nixl_status_t Engine::releaseReqH(nixlBackendReqH* handle) const {
                                                "ends with it. Wait until checkXfer() says that it is over",
                                                localAgent, transfer->connection->shown()));
     }
-    transfer->connection->end(*transfer);
+    if (!transfer->connection->end(*transfer, agent_->soon()))
+      base::log(base::Level::error, fmt::format("NIXL agent {}: agent {} is stopped in the middle of a transfer that is released: it may "
+                                                "still reach the memory",
+                                                localAgent, transfer->connection->shown()));
     delete transfer;
     return NIXL_SUCCESS;
   });
@@ -241,6 +262,7 @@ nixl_status_t Engine::estimateXferCost(const nixl_xfer_op_t& /*operation*/, cons
   return done("estimateXferCost", [&]() -> Result<nixl_status_t> {
     if (handle == nullptr) return base::fail(Code::invalid_argument, "the transfer was not prepared");
     const Transfer& transfer = *transfer_of(handle);
+    if (transfer.connection == nullptr) return base::fail(Code::timeout, "the agent has not answered yet");
     const Estimate expected = LACUNA_TRY(transfer.connection->estimate(transfer));
     const auto microseconds = [](double ns) {
       return std::chrono::ceil<std::chrono::microseconds>(std::chrono::duration<double, std::nano>(ns));
@@ -265,8 +287,9 @@ nixl_status_t Engine::getNotifs(notif_list_t& out) {
 
 nixl_status_t Engine::genNotif(const std::string& agent, const std::string& text) const {
   return done("genNotif", [&]() -> Result<nixl_status_t> {
-    const std::shared_ptr<Connection> connection = LACUNA_TRY(agent_->reach(agent));
-    LACUNA_TRY(connection->notify(text));
+    const std::shared_ptr<Attempt> attempt = LACUNA_TRY(agent_->reach(agent));
+    if (const auto made = attempt->outcome(agent_->soon())) LACUNA_TRY(*made);
+    LACUNA_TRY(attempt->notify(text));
     return NIXL_SUCCESS;
   });
 }

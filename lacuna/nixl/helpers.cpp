@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <thread>
@@ -15,6 +17,29 @@ void say_thrown(std::string_view where, std::string_view what) noexcept {
   } catch (...) {  // there is no memory for the line either
     std::fputs("lacuna: error: NIXL: memory is short\n", stderr);
   }
+}
+
+void Errand::end() {
+  const std::scoped_lock lock(mutex_);
+  over_ = true;
+  ended_.notify_all();
+}
+
+bool Errand::over() const {
+  const std::scoped_lock lock(mutex_);
+  return over_;
+}
+
+// A clock cannot wait for ever.
+bool Errand::wait(std::int64_t deadline) const {
+  constexpr std::int64_t kMostNs = 3'600'000'000'000;
+  std::unique_lock lock(mutex_);
+  while (!over_) {
+    const std::int64_t left = deadline - base::now_ns();
+    if (left <= 0) return false;
+    ended_.wait_for(lock, std::chrono::nanoseconds(std::min(left, kMostNs)));
+  }
+  return true;
 }
 
 void Helpers::run(std::function<void()> work) {
@@ -35,6 +60,11 @@ void Helpers::run(std::function<void()> work) {
   } catch (const std::exception&) {  // no thread, or no memory for one
     all();
   }
+}
+
+int Helpers::working() const {
+  const std::scoped_lock lock(mutex_);
+  return working_;
 }
 
 void Helpers::wait() {

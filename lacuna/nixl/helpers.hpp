@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <condition_variable>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -30,6 +31,20 @@ bool contained(std::string_view where, const Work& work) noexcept {
   return false;
 }
 
+/// Something that one thread does and others may wait for.
+class Errand {
+ public:
+  void end();
+  [[nodiscard]] bool over() const;
+  /// Whether it is over; waits until then, or until `deadline` of base::now_ns().
+  bool wait(std::int64_t deadline) const;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::condition_variable ended_;
+  bool over_ = false;
+};
+
 class Helpers {
  public:
   Helpers() = default;
@@ -39,11 +54,13 @@ class Helpers {
 
   /// In a thread of its own; in this one if the system has none to give.
   void run(std::function<void()> work);
+  /// How many threads there are.
+  [[nodiscard]] int working() const;
   /// Until all work is over, and what it held is gone.
   void wait();
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable over_;
   int working_ = 0;
 };

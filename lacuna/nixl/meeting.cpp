@@ -68,7 +68,8 @@ Result<Connection::Ends> join(std::unique_ptr<TcpBootstrap> bootstrap, int rank,
   const std::string mine = context ? "" : context.error().text().substr(0, kMostNameBytes);
   const std::string theirs = LACUNA_TRY(exchange(*bootstrap, mine, deadline));
   if (!context) return std::unexpected(std::move(context).error());
-  if (!theirs.empty()) return base::fail(Code::unsupported, fmt::format("the peer cannot open NIC {}: {}", claim.nic, printable(theirs)));
+  if (!theirs.empty())
+    return base::fail(Code::unsupported, fmt::format("the peer does not take NIC {}, or nobody: {}", claim.nic, printable(theirs)));
 
   const std::int64_t left = std::max<std::int64_t>(deadline - base::now_ns(), 0);
   Group group{.rank = rank, .one_machine = false};
@@ -139,8 +140,7 @@ Result<Connection::Ends> meet_first(const std::string& own_name, const std::stri
   return join(std::move(bootstrap), 0, claim, deadline);
 }
 
-Result<Guest> meet_second(const std::string& own_name, const Secret& secret, Caller caller, const std::string& nic,
-                          std::int64_t timeout_ns) {
+Result<Guest> meet_second(const std::string& own_name, const Secret& secret, Caller caller, const House& house, std::int64_t timeout_ns) {
   const std::int64_t deadline = base::now_ns() + timeout_ns;
   const std::string said = LACUNA_TRY(nic::tcp::verify(secret, kPurpose, caller));
   const Claim claim{.nic = unpadded(said.substr(0, kMostNicBytes)), .group = unpadded(said.substr(kMostNicBytes))};
@@ -150,8 +150,12 @@ Result<Guest> meet_second(const std::string& own_name, const Secret& secret, Cal
   if (!std::ranges::all_of(claim.group, [](char digit) { return std::string_view("0123456789abcdef").contains(digit); }))
     return base::fail(Code::malformed, "a group's name consists of hexadecimal digits");
   Guest guest{.name = LACUNA_TRY(exchange(*bootstrap, own_name, deadline)), .ends = {}};
-  if (!nic.empty() && nic != claim.nic) {
-    const std::string why = fmt::format("this agent takes NIC {} only", nic);
+  if (!house.refusal.empty()) {
+    LACUNA_TRY(exchange(*bootstrap, house.refusal, deadline));
+    return base::fail(Code::limit, fmt::format("agent {} is refused: {}", printable(guest.name), house.refusal));
+  }
+  if (!house.nic.empty() && house.nic != claim.nic) {
+    const std::string why = fmt::format("this agent takes NIC {} only", house.nic);
     LACUNA_TRY(exchange(*bootstrap, why, deadline));
     return base::fail(Code::invalid_argument,
                       fmt::format("agent {} comes by NIC {}; {}", printable(guest.name), printable(claim.nic), why));

@@ -34,8 +34,13 @@ struct Guest {
   std::string name;
   Connection::Ends ends;
 };
-/// The second one's part. `nic`: the only one that it takes; empty: any. Errors: as meet_first().
-Result<Guest> meet_second(const std::string& own_name, const nic::tcp::Secret& secret, nic::tcp::Caller caller, const std::string& nic,
+/// What the second one goes by.
+struct House {
+  std::string nic;      ///< the only one that it takes; empty: any
+  std::string refusal;  ///< why it takes nobody; empty: it does
+};
+/// The second one's part. Errors: as meet_first(), limit (a refusal).
+Result<Guest> meet_second(const std::string& own_name, const nic::tcp::Secret& secret, nic::tcp::Caller caller, const House& house,
                           std::int64_t timeout_ns);
 
 /// A communicator of this agent alone. Errors: those of nic::open().

@@ -13,6 +13,8 @@
 //   estimate     how long a transfer is expected to take, by the guide; and so which way it goes
 //   inbox        notifications that wait for the program
 //   connection   one other agent: a communicator of two ranks, questions and notifications beside the data
+//   attempt      a connection that is being made: calls wait for it a moment at most
+//   beginnings   transfers whose peer has not answered yet
 //   helpers      threads that do one thing each, whatever that throws
 //   agent        all connections of one agent, its listener and its thread
 //   engine       the class that NIXL calls
@@ -20,6 +22,9 @@
 // The agent that begins a transfer connects to the one that has the memory; the two connect a second time if the other
 // one begins transfers too. So no two agents meet half way. Puts and gets need the target's CPU: a thread of each agent
 // moves things on when its program is not in calls.
+//
+// No call waits longer than a moment (Settings::wait_s) for a peer: what it waits for goes on, and a peer that is
+// silent for long makes its transfers fail.
 //
 // Everything that a peer says may be false. What knows the address of an agent may connect to it; what names a
 // registration by its token may read and write the memory, and no other. An agent tells both by its metadata.
@@ -48,8 +53,10 @@ inline std::string printable(std::string text) {
 struct Settings {
   /// As nic::open(); empty: LACUNA_NIC; or else "local" on one machine, and what there is between two
   std::string nic;
-  std::string host;       ///< where agents of other machines reach this one; empty: at all addresses of this machine
-  double timeout_s = 10;  ///< until a peer has answered that connects, or is asked
+  std::string host;                 ///< where other machines reach this agent; empty: at all addresses of this one
+  double timeout_s = 10;            ///< of silence, until what waits for a peer fails
+  double wait_s = 0.2;              ///< that one call waits for a peer, at most; what it began goes on
+  std::int64_t connections = 1024;  ///< of others to this agent, at most
 };
 
 }  // namespace lacuna::nixl

@@ -130,10 +130,43 @@ Result<std::vector<Part>> parts_of(const nixl_meta_dlist_t& local, const nixl_me
   return parts;
 }
 
+namespace {
+
+// What a part writes: a layout somewhere in memory.
+struct Written {
+  std::uint64_t first;  // where the layout begins
+  const Layout* layout;
+  [[nodiscard]] std::uint64_t low() const { return first + static_cast<std::uint64_t>(layout->true_lower_bound()); }
+  [[nodiscard]] std::uint64_t high() const { return low() + static_cast<std::uint64_t>(layout->true_extent()); }
+};
+
+Result<bool> overlap(std::span<const Written> several) {
+  if (several.size() == 1) return several[0].layout->overlaps();
+  std::vector<std::int64_t> places;
+  std::vector<Layout> layouts;
+  for (const Written& one : several) {
+    places.push_back(static_cast<std::int64_t>(one.first - several[0].first));
+    layouts.push_back(*one.layout);
+  }
+  return LACUNA_TRY(Layout::structure(std::vector<std::int64_t>(places.size(), 1), places, layouts)).overlaps();
+}
+
+}  // namespace
+
+// Registrations may have memory in common, and one of this end may be the destination of several of the peer's: parts
+// that lie among one another are looked at together.
 Result<void> check_destinations(const std::vector<Part>& parts, bool puts) {
+  std::vector<Written> all;
   for (const Part& part : parts)
-    if (LACUNA_TRY((puts ? part.theirs : part.ours).overlaps()))
+    all.push_back(puts ? Written{part.base + static_cast<std::uint64_t>(part.offset), &part.theirs}
+                       : Written{reinterpret_cast<std::uint64_t>(part.local), &part.ours});
+  std::ranges::sort(all, {}, &Written::low);
+  for (std::size_t from = 0, to = 0; from < all.size(); from = to) {
+    std::uint64_t high = all[from].high();
+    for (to = from + 1; to < all.size() && all[to].low() < high; ++to) high = std::max(high, all[to].high());
+    if (LACUNA_TRY(overlap(std::span(all).subspan(from, to - from))))
       return base::fail(base::Code::invalid_argument, "the descriptors of the destination name some bytes twice");
+  }
   return {};
 }
 

@@ -294,6 +294,8 @@ class Communicator {
   /// Ends a request that is not done, so that its memory is the caller's again. What the peer waits for meanwhile never
   /// comes, so unless it is a receive that has found no message, or goes to the own rank, that peer is lost.
   void give_up(Request* request);
+  /// Ends all that is under way with another rank, which is lost from then on: their memory is the caller's again.
+  void give_up_rank(int rank);
   /// Errors: the first one's; all are ended, whatever becomes of them.
   Result<void> wait_all(std::span<Request* const> requests);
   static constexpr std::int64_t kForever = INT64_MAX;

@@ -212,6 +212,29 @@ TEST(WireForm, WhatComesOutIsCanonical) {
   same(WireForm().loop(6, 4).run(4), value(Layout::bytes(24)));
 }
 
+// Flag 4, that a form is not to be spelled out, is in the header's last byte but the item's offset.
+TEST(WireForm, AFalseWordThatAFormIsKeptIsNotBelieved) {
+  const auto claimed = [](Wire bytes) {
+    const Wire header = WireForm().bytes;
+    bytes[header.size() - 2] |= std::byte{4};
+    return value(decode(bytes));
+  };
+  const Layout loop = value(Layout::hvector(6, 1, 8, value(Layout::bytes(4))));
+  EXPECT_EQ(claimed(WireForm().loop(3, 16).loop(2, 8).run(4).bytes).digest(), loop.digest());
+  EXPECT_EQ(claimed(WireForm().loop(6, 4).run(4).bytes).digest(), value(Layout::bytes(24)).digest());
+  const Layout longer = value(Layout::hvector(5000, 1, 8, value(Layout::bytes(4))));  // long, but nothing nested
+  EXPECT_EQ(claimed(WireForm().sequence(2).loop(2500, 8).run(4).integer(20000).loop(2500, 8).run(4).bytes).digest(), longer.digest());
+
+  // A page table of nested blocks keeps its form, here and after it has travelled.
+  std::vector<std::int64_t> pages;
+  for (std::int64_t i = 0; i < 100; ++i) pages.push_back(i * i * 2000);
+  const Layout block = value(Layout::hvector(20, 1, 64, value(Layout::bytes(8))));
+  const Layout table = value(Layout::hindexed_block(1, pages, block));
+  const Layout heard = value(decode(encode(table)));
+  EXPECT_EQ(heard.digest(), table.digest());
+  EXPECT_EQ(encode(heard), encode(table));
+}
+
 TEST(WireForm, BoundsAreBounded) {
   // The bounds stand in front of the item; numbers of up to 64 bits, chosen by the peer.
   const Wire wire = encode(value(Layout::bytes(1)));

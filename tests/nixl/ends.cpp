@@ -21,12 +21,12 @@ nixl_meta_dlist_t list_of(const std::vector<Extent>& pieces, std::uint64_t base,
 
 }  // namespace
 
-AgentEnd::AgentEnd(const std::string& name, const std::string& nic, std::size_t bytes, double timeout_s, const std::string& host)
+AgentEnd::AgentEnd(const std::string& name, const std::string& nic, std::size_t bytes, const nixl_b_params_t& more)
     : name_(name), memory_(bytes) {
   nixl_b_params_t parameters = nixl::usual_parameters();
   parameters["nic"] = nic;
-  parameters["host"] = host;
-  parameters["timeout_s"] = std::to_string(timeout_s);
+  parameters["timeout_s"] = parameters["wait_s"] = "100";
+  for (const auto& [key, value] : more) parameters[key] = value;
   const nixlBackendInitParams given{.localAgent = name, .type = "LACUNA", .customParams = &parameters};
   engine_ = std::make_unique<nixl::Engine>(given);
   EXPECT_EQ(works() ? register_again() : NIXL_SUCCESS, NIXL_SUCCESS);

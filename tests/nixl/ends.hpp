@@ -2,7 +2,10 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -24,7 +27,8 @@ struct Extent {
 /// An agent with one registration.
 class AgentEnd {
  public:
-  AgentEnd(const std::string& name, const std::string& nic, std::size_t bytes, double timeout_s = 100, const std::string& host = "");
+  /// `more`: parameters beside the NIC. Without, calls wait for peers as long as a test may take.
+  AgentEnd(const std::string& name, const std::string& nic, std::size_t bytes, const nixl_b_params_t& more = {});
   ~AgentEnd();
   AgentEnd(const AgentEnd&) = delete;
   AgentEnd& operator=(const AgentEnd&) = delete;
@@ -55,6 +59,30 @@ class AgentEnd {
   nixlBackendMD* own_ = nullptr;
   nixlBackendMD* loaded_ = nullptr;
   std::uint64_t loaded_base_ = 0;
+};
+
+/// What a process tells another one through a pipe.
+class Pipe {
+ public:
+  Pipe() { EXPECT_EQ(pipe(ends_.data()), 0); }
+  void say(const std::string& text) const {
+    const std::uint64_t length = text.size();
+    EXPECT_EQ(write(ends_[1], &length, sizeof length), static_cast<ssize_t>(sizeof length));
+    EXPECT_EQ(write(ends_[1], text.data(), length), static_cast<ssize_t>(length));
+  }
+  /// Empty: nothing came.
+  [[nodiscard]] std::string hear() const {
+    pollfd ready{ends_[0], POLLIN, 0};
+    if (poll(&ready, 1, static_cast<int>(kPatience / 1'000'000)) != 1) return {};
+    std::uint64_t length = 0;
+    EXPECT_EQ(read(ends_[0], &length, sizeof length), static_cast<ssize_t>(sizeof length));
+    std::string text(length, '\0');
+    EXPECT_EQ(read(ends_[0], text.data(), length), static_cast<ssize_t>(length));
+    return text;
+  }
+
+ private:
+  std::array<int, 2> ends_{-1, -1};
 };
 
 /// Prepares, posts, waits and releases; the first status that is not as it should be, or NIXL_SUCCESS.

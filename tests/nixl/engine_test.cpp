@@ -259,7 +259,10 @@ TEST(NixlEngine, RefusesWhatCannotBe) {
 
 TEST(NixlEngine, SaysWhichParametersAreWrong) {
   EXPECT_FALSE(AgentEnd("a", "carrier-pigeon", 10).works());
-  EXPECT_FALSE(AgentEnd("a", "local", 10, -1).works());
+  EXPECT_FALSE(AgentEnd("a", "local", 10, {{"timeout_s", "-1"}}).works());
+  EXPECT_FALSE(AgentEnd("a", "local", 10, {{"timeout_s", "soon"}}).works());
+  EXPECT_FALSE(AgentEnd("a", "local", 10, {{"wait_s", "-1"}}).works());
+  EXPECT_FALSE(AgentEnd("a", "local", 10, {{"connections", "0"}}).works());
   AgentEnd a("a", "local", 1000), b("b", "ofi:tcp", 1000);
   if (!b.works()) GTEST_SKIP() << "no ofi:tcp here";
   a.load(b);
@@ -271,7 +274,7 @@ TEST(NixlEngine, SaysWhichParametersAreWrong) {
 TEST(NixlEngine, MeetsOverTcpWhereMachinesDiffer) {
   if (const auto opened = nic::open("ofi:tcp"); !opened) GTEST_SKIP() << opened.error().text();
   for (const std::string nic : {"ofi:tcp", "local"}) {
-    AgentEnd a("a", nic, 100'000), b("b", nic, 100'000, 100, "127.0.0.1");
+    AgentEnd a("a", nic, 100'000), b("b", nic, 100'000, {{"host", "127.0.0.1"}});
     nixl::Address there = nixl::decode_address(b.address()).value();
     there.machine[0] = static_cast<char>(there.machine[0] ^ 1);
     a.load("b", encode(there), b.token(), reinterpret_cast<std::uint64_t>(b.memory().data()), b.memory().size());

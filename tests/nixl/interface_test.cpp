@@ -82,7 +82,7 @@ TEST(NixlInterface, ThePluginSaysWhatItIs) {
   EXPECT_EQ(plugin.get_plugin_version(), base::version());
   EXPECT_EQ(plugin.get_backend_mems(), nixl_mem_list_t{DRAM_SEG});
   nixl_b_params_t parameters = plugin.get_backend_options();
-  EXPECT_EQ(parameters.size(), 3U);
+  EXPECT_EQ(parameters.size(), 5U);
   const nixlBackendInitParams given{.localAgent = "a", .type = "LACUNA", .customParams = &parameters};
   nixlBackendEngine* const engine = plugin.create_engine(&given);
   ASSERT_NE(engine, nullptr);

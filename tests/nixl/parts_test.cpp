@@ -154,6 +154,44 @@ TEST(NixlParts, NPiecesMayBeMOnTheOtherSide) {
   EXPECT_EQ(parts.at(0).theirs.run_count(), 100);
 }
 
+// Two registrations of the peer with memory in common, or two that are read into one place here: every pair of pieces
+// by hand.
+TEST(NixlParts, DestinationsOfSeveralRegistrationsAreEachWrittenOnce) {
+  int overlapping = 0;
+  constexpr std::uint64_t kRounds = 400;
+  for (std::uint64_t seed = 0; seed < kRounds; ++seed) {
+    SCOPED_TRACE(seed);
+    support::Random random(seed);
+    LocalMemory own = here();
+    std::vector<std::unique_ptr<RemoteMemory>> theirs;
+    for (std::int64_t i = random.between(2, 4); i > 0; --i)
+      theirs.push_back(std::make_unique<RemoteMemory>(kThere + static_cast<std::uint64_t>(random.below(3000)), 10'000, nixl::Token{}));
+    const bool puts = random.one_in(2);
+    nixl_meta_dlist_t local, remote;
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> written;
+    for (std::int64_t i = random.between(2, 25); i > 0; --i) {
+      RemoteMemory& memory = *theirs[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(theirs.size())))];
+      const auto length = static_cast<std::uint64_t>(random.between(0, 30));
+      const std::uint64_t ours = kHere + static_cast<std::uint64_t>(random.below(9000));
+      const std::uint64_t there = memory.base + static_cast<std::uint64_t>(random.below(9000));
+      local.descs.push_back(piece(ours, length, &own));
+      remote.descs.push_back(piece(there, length, &memory));
+      written.emplace_back(puts ? there : ours, length);
+    }
+    bool twice = false;
+    for (std::size_t i = 0; i < written.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j)
+        twice = twice || (written[i].first < written[j].first + written[j].second &&
+                          written[j].first < written[i].first + written[i].second && written[i].second > 0 && written[j].second > 0);
+    overlapping += twice ? 1 : 0;
+    const auto checked = nixl::check_destinations(support::value(parts_of(local, remote)), puts);
+    ASSERT_EQ(checked.has_value(), !twice);
+    EXPECT_TRUE(checked || checked.error().code == base::Code::invalid_argument);
+  }
+  EXPECT_GT(overlapping, 50);
+  EXPECT_LT(overlapping, static_cast<int>(kRounds) - 50);
+}
+
 base::Code refused(const nixlMetaDesc& local, const nixlMetaDesc& remote) {
   nixl_meta_dlist_t ours, theirs;
   ours.descs = {local};

@@ -1,6 +1,5 @@
 // Agents of other processes: one that dies, and one that says what no agent says.
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -27,30 +26,6 @@ LACUNA_TIER(gate, "NixlPeers.HostileMessagesReachNothing");
 
 using nixl::Connection;
 using protocol::Communicator;
-
-// What a process tells another one through a pipe.
-class Pipe {
- public:
-  Pipe() { EXPECT_EQ(pipe(ends_.data()), 0); }
-  void say(const std::string& text) const {
-    const std::uint64_t length = text.size();
-    EXPECT_EQ(write(ends_[1], &length, sizeof length), static_cast<ssize_t>(sizeof length));
-    EXPECT_EQ(write(ends_[1], text.data(), length), static_cast<ssize_t>(length));
-  }
-  // Empty: nothing came.
-  [[nodiscard]] std::string hear() const {
-    pollfd ready{ends_[0], POLLIN, 0};
-    if (poll(&ready, 1, static_cast<int>(kPatience / 1'000'000)) != 1) return {};
-    std::uint64_t length = 0;
-    EXPECT_EQ(read(ends_[0], &length, sizeof length), static_cast<ssize_t>(sizeof length));
-    std::string text(length, '\0');
-    EXPECT_EQ(read(ends_[0], text.data(), length), static_cast<ssize_t>(length));
-    return text;
-  }
-
- private:
-  std::array<int, 2> ends_{-1, -1};
-};
 
 constexpr std::size_t kBytes = 1 << 20;
 
@@ -113,7 +88,8 @@ class Stranger {
     std::thread other([&] { hostile_ = make(1 - rank_); });
     Connection::Ends ends = make(rank_);
     other.join();
-    connection_ = std::make_unique<Connection>("stranger\x1b[31m\n", role, std::move(ends), registrations_, inbox_);
+    connection_ = std::make_unique<Connection>("stranger\x1b[31m\n", role, std::move(ends),
+                                               Connection::Around{registrations_, inbox_, helpers_, kPatience});
   }
   ~Stranger() {
     std::thread end([&] { connection_.reset(); });
@@ -144,6 +120,7 @@ class Stranger {
   std::vector<std::byte> memory_ = std::vector<std::byte>(4096, std::byte{7});
   nixl::Registrations registrations_;
   nixl::Inbox inbox_;
+  nixl::Helpers helpers_;
   std::unique_ptr<nixl::LocalMemory> owned_;
   std::list<std::vector<std::byte>> said_;
   std::vector<protocol::Request*> sent_;
@@ -202,11 +179,33 @@ TEST(NixlPeers, SayWhatTheirRoleMayAndEndTheConnectionElse) {
   }
 }
 
+// A peer that asks on and on, and takes no answer, is lost; notifications to one that takes none are refused.
+TEST(NixlPeers, WhatWaitsForAPeerHasABound) {
+  Stranger asks(Connection::Role::second);
+  constexpr int kAsk = 1, kMostAsks = 2'000'000;
+  int asked = 0;
+  for (; asked < kMostAsks && asks.say(kAsk, std::vector<std::byte>(sizeof(nixl::Token))) && !asks.connection().lost(); ++asked)
+    for (int i = 0; i < 2; ++i) asks.step();
+  ASSERT_TRUE(asks.connection().lost());
+  EXPECT_EQ(asks.connection().lost()->code, base::Code::limit);
+
+  Stranger silent(Connection::Role::first);
+  base::Result<void> told;
+  std::size_t bytes = 0;
+  const std::string text(Connection::kMostNotice, 'x');
+  while ((told = silent.connection().notify(text)) && bytes <= 2 * Connection::kMostWaiting) bytes += text.size();
+  ASSERT_FALSE(told);
+  EXPECT_EQ(told.error().code, base::Code::limit);
+  EXPECT_LE(bytes, Connection::kMostWaiting);
+  EXPECT_GT(bytes, Connection::kMostWaiting / 2);
+}
+
 // One of two agents that both keep to the rules, of NIC local, with what a test needs to break them.
 struct Half {
   std::vector<std::byte> memory = std::vector<std::byte>(4096, std::byte{7});
   nixl::Registrations registrations;
   nixl::Inbox inbox;
+  nixl::Helpers helpers;
   std::unique_ptr<nixl::LocalMemory> owned;
   nic::Context* context = nullptr;
   nixl::Direct* direct = nullptr;
@@ -238,7 +237,7 @@ void connect(Halves& halves) {
     half.context = ends.context.get();
     half.direct = ends.direct.get();
     half.connection = std::make_unique<Connection>("other", rank == 0 ? Connection::Role::first : Connection::Role::second, std::move(ends),
-                                                   half.registrations, half.inbox);
+                                                   Connection::Around{half.registrations, half.inbox, half.helpers, kPatience});
     return {};
   };
   ASSERT_EQ(in_two_threads(end), "");
@@ -267,7 +266,7 @@ TEST(NixlPeers, ReachNoMemoryOfAnAgentThatBeginsTransfers) {
                                  .own = nixl::Part::Own{.token = own.token, .base = own.base, .bytes = own.bytes}}};
   std::atomic<bool> asked = false;
   std::thread asks([&] {
-    EXPECT_TRUE(first.connection->resolve(parts, true, base::now_ns() + kPatience));
+    EXPECT_EQ(await("answers", [&] { return first.connection->resolve(parts, true).value_or(false); }), "");
     asked = true;
   });
   while (!asked) second.connection->step();

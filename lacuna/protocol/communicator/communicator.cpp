@@ -199,6 +199,13 @@ void Communicator::give_up(Request* request) {
   parts_->local.requests.give_back(request);
 }
 
+void Communicator::give_up_rank(int rank) {
+  const auto lock = parts_->enter();
+  Peer* const peer = rank >= 0 && rank < size() ? parts_->local.peers[static_cast<std::size_t>(rank)].get() : nullptr;
+  if (peer != nullptr && peer->channel != nullptr)
+    parts_->completion.lose(*peer, {base::Code::timeout, fmt::format("rank {} was given up", rank)});
+}
+
 void Communicator::force(std::optional<guide::MessageWay> way) {
   const auto lock = parts_->enter();
   parts_->local.options.way = way;

@@ -11,7 +11,7 @@ from __future__ import annotations
 from lacuna.kv.agreement import Agreement, Piece
 from lacuna.kv.cache import Cache, Form
 from lacuna.kv.formats import FORMATS
-from lacuna.kv.link import Link, copy
+from lacuna.kv.link import REQUESTS, Link, copy
 from lacuna.kv.routes import Route, routes
 
-__all__ = ["FORMATS", "Agreement", "Cache", "Form", "Link", "Piece", "Route", "copy", "routes"]
+__all__ = ["FORMATS", "REQUESTS", "Agreement", "Cache", "Form", "Link", "Piece", "Route", "copy", "routes"]

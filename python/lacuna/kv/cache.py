@@ -28,6 +28,8 @@ class Form:
     """Bytes of a head for a token: of K and of V, or of the one plane that there is (MLA)."""
     array_for_each: tuple[str, ...]
     """"layer", "kv": what has arrays of its own."""
+    dtypes: tuple[str, ...] = ()
+    """Of K's numbers and V's, or of the one plane's; empty where the arrays do not say."""
 
     def __post_init__(self) -> None:
         known = {"layer", "kv", "block", "token", "head"}
@@ -64,10 +66,12 @@ class Cache:
         block_size: int | None = None,
         first_layer: int = 0,
         first_head: int = 0,
+        dtype: str | None = None,
     ) -> None:
         """`arrays`: one array, or one for each layer where the format has no `layer`. `values`: V's, where the format
         has no `kv` and there is one. `block_size` in tokens, for formats with slots. `first_layer` and `first_head`:
-        the numbers in the model of the first ones that are here.
+        the numbers in the model of the first ones that are here. `dtype`: what the numbers are, as "bfloat16", where
+        the arrays hold them as another type; both ends of a link have to have the same.
 
         Raises ValueError: a format that is none, arrays of K, or of V, of different shapes or strides, a `dim` that has
         gaps, a `kv` of another length than 2, slots that are no whole number of blocks."""
@@ -93,13 +97,16 @@ class Cache:
         self.block_size = int(block_size if block_size is not None else first.sizes["token"])
         heads, layers = first.sizes.get("head", 1), len(keys) if by_layer else first.sizes["layer"]
         widths = tuple(plane.head_bytes for plane in self._planes)
+        dtypes = tuple(dtype if dtype is not None else _dtype_of(plane.arrays[0]) for plane in self._planes)
+        both = 2 if "kv" in self.names else 1
         self.form = Form(
             first.order(self.block_size),
             self.block_size,
             (first_layer, first_layer + layers),
             (first_head, first_head + heads),
-            widths * 2 if "kv" in self.names else widths,
+            widths * both,
             (*(["layer"] if by_layer else []), *(["kv"] if len(planes) == 2 else [])),
+            dtypes * both if all(dtypes) else (),
         )
 
     @property
@@ -161,6 +168,11 @@ class _Plane:
             lengths |= {"block": self.sizes["slot"] // block_size, "token": block_size}
         names = sorted(lengths, key=lambda name: name == "token")  # behind its block, where neither has a stride
         return tuple(sorted(names, key=lambda n: -abs(self.stride(n, block_size)) if lengths[n] > 1 else 0))
+
+
+def _dtype_of(array: Any) -> str:
+    """As "float16", of NumPy, torch and whoever else says it; empty where nobody does."""
+    return str(getattr(array, "dtype", "")).rpartition(".")[2]
 
 
 def _listed(arrays: Any, by_layer: bool) -> list[Any]:

@@ -4,18 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
+
+import msgspec
 
 from lacuna import arrays
 from lacuna.kv.agreement import Agreement
 from lacuna.kv.cache import Cache, Form
 from lacuna.messages import Communicator, Request, wait_all
 
-_FORM_TAG = 0
-"""Of the messages by which two ends tell one another their forms. Those of request r have r + 1."""
-_MOST_FORM = 4096
-"""Bytes of a form as text, which is filled up to them; one has some 200."""
-_MOST_REQUEST = 2**31 - 2
-"""Their tags are numbers of 31 bits."""
+_HELLO_TAG = 0
+"""Of the messages by which two ends begin. Those of requests have tags from 1 on."""
+_MOST_HELLO = 4096
+"""Bytes of what an end says then, which is filled up to them; it has some 300."""
+_MOST_TAG = 2**31 - 1
+REQUESTS = 1 << 26
+"""Numbers that a link has for requests, unless it is told otherwise: room for 31 links between two ranks."""
+
+_next_tags: WeakKeyDictionary[Communicator, dict[int, int]] = WeakKeyDictionary()
+"""Of each peer the first tag that no link to it has."""
+
+
+class Hello(msgspec.Struct, frozen=True):
+    """What an end says of itself, which has to fit what the other end says."""
+
+    form: Form
+    layers: tuple[int, int] | None
+    heads: tuple[int, int] | None
+    requests: int
+    first_tag: int
+    """That is free at this end."""
+
+    def compare(self, theirs: Hello, peer: int) -> None:
+        """Raises ValueError: what both ends have to be told alike was not."""
+        both: list[tuple[str, object, object]] = [
+            ("layers", self.layers, theirs.layers),
+            ("heads", self.heads, theirs.heads),
+            ("requests", self.requests, theirs.requests),
+        ]
+        if self.form.dtypes and theirs.form.dtypes:
+            both.append(("dtypes", self.form.dtypes, theirs.form.dtypes))
+        wrong = [f"{name}: {own} here, {other} there" for name, own, other in both if own != other]
+        if wrong:
+            raise ValueError(
+                f"the two ends of the link to rank {peer} were not told the same: {'; '.join(wrong)}. "
+                "Both ends make their links to one another in one order, and are told alike what is moved; "
+                "Cache(dtype=) says what numbers are that an array holds as others"
+            )
 
 
 class Link:
@@ -26,8 +61,9 @@ class Link:
         link.receive(request, table, tokens)     the other end, with its own table
         link.wait(request)                       or done(request), or completed()
 
-    A request is a number from 0 on, which both ends give alike. Its messages have that number and 1 as their tag. Only
-    the own table is needed for a request, and only the form of the peer's cache: block numbers are never told.
+    A request is a number from 0 to below `requests`, which both ends give alike. A link has tags of its own for them,
+    so there may be several between two ranks. Only the own table is needed for a request, and only the form of the
+    peer's cache: block numbers are never told.
     """
 
     def __init__(
@@ -38,20 +74,38 @@ class Link:
         *,
         layers: Sequence[int] | None = None,
         heads: Sequence[int] | None = None,
+        requests: int = REQUESTS,
     ) -> None:
-        """Both ends make it. `layers` and `heads`: what is moved by this link, alike at both ends; all that both
-        have if left out. Raises ValueError if that is nothing, and ConnectionError if the peer is lost."""
+        """Both ends make it, and several links to one another in one order. `layers` and `heads`: what is moved by this
+        link; all that both have if left out. These, `requests` and the caches' dtypes are compared with what the other
+        end was told. Raises ValueError if they differ, if nothing is moved, or if there are no tags left, and
+        ConnectionError if the peer is lost."""
         self._ranks, self._peer, self.cache = ranks, peer, cache
-        told = cache.form.to_json().ljust(_MOST_FORM)
-        heard = bytearray(_MOST_FORM)
-        wait_all([ranks.irecv(heard, peer, _FORM_TAG), ranks.isend(told, peer, _FORM_TAG)])
-        theirs = Form.from_json(bytes(heard).rstrip())
+        theirs = self._meet(_pair(layers), _pair(heads), int(requests))
         self.sends = Agreement(cache.form, theirs, layers=layers, heads=heads)
         """How requests are sent."""
         self.receives = Agreement(theirs, cache.form, layers=layers, heads=heads)
         """How they are received."""
         self._under_way: dict[int, list[Request]] = {}
         self._failed: list[Request] = []  # begun, of requests that could not be: their memory is in use
+
+    def _meet(self, layers: tuple[int, int] | None, heads: tuple[int, int] | None, requests: int) -> Form:
+        """What the other end has. Both ends go on from the same numbers, also where they do not fit."""
+        free = _next_tags.setdefault(self._ranks, {})
+        mine = Hello(self.cache.form, layers, heads, requests, free.get(self._peer, _HELLO_TAG + 1))
+        heard = bytearray(_MOST_HELLO)
+        told = msgspec.json.encode(mine).ljust(_MOST_HELLO)
+        wait_all([self._ranks.irecv(heard, self._peer, _HELLO_TAG), self._ranks.isend(told, self._peer, _HELLO_TAG)])
+        theirs = msgspec.json.decode(bytes(heard).rstrip(), type=Hello)
+        self._first_tag, self._requests = max(mine.first_tag, theirs.first_tag), requests
+        mine.compare(theirs, self._peer)
+        if requests < 1 or self._first_tag < 1 or self._first_tag + requests - 1 > _MOST_TAG:
+            raise ValueError(
+                f"a link to rank {self._peer} for {requests} numbers: tags from {self._first_tag} to {_MOST_TAG} are "
+                "left. Give Link fewer requests, at both ends"
+            )
+        free[self._peer] = self._first_tag + requests
+        return theirs.form
 
     def send(self, request: int, table: Any, tokens: int, first: int = 0) -> None:
         """Begins to send tokens `first` to `first + tokens` of a request, whose block i is block table[i] of the cache.
@@ -89,17 +143,21 @@ class Link:
     def _begin(
         self, begin: Callable[..., Request], request: int, agreed: Agreement, table: Any, tokens: int, first: int
     ) -> None:
-        if not 0 <= request <= _MOST_REQUEST or request in self._under_way:
-            raise ValueError(f"request {request} is under way already, or no number from 0 to {_MOST_REQUEST}")
+        if not 0 <= request < self._requests or request in self._under_way:
+            raise ValueError(f"request {request} is under way already, or no number from 0 to {self._requests - 1}")
         pieces = agreed.pieces(self.cache, table, tokens, first)
         begun: list[Request] = []
         try:
             for array, layout, offset in pieces:
-                begun.append(begin(array, self._peer, request + 1, layout=layout, offset=offset))
+                begun.append(begin(array, self._peer, self._first_tag + request, layout=layout, offset=offset))
         except BaseException:
             self._failed += begun
             raise
         self._under_way[request] = begun
+
+
+def _pair(given: Sequence[int] | None) -> tuple[int, int] | None:
+    return None if given is None else (int(given[0]), int(given[1]))
 
 
 def copy(

@@ -73,7 +73,7 @@ class Execution(Reshard):
         for array, pairs, of_source in ((source, self.sends(rank), True), (target, self.receives(rank), False)):
             types, counts = [MPI.BYTE] * size, [0] * size
             for pair in pairs:
-                strides = self._strides_of(pair, array, of_source=of_source)
+                strides = self.strides_of(pair, array, of_source=of_source)
                 made = self.described(maker, pair, strides, of_source=of_source)
                 peer = pair.target if of_source else pair.source
                 types[peer], counts[peer] = made.Commit(), 1
@@ -88,9 +88,9 @@ class Execution(Reshard):
         return sends, receives
 
     def _layout_in(self, pair: Pair, array: Any, *, of_source: bool) -> _core.Layout:
-        return self.layout(pair, of_source=of_source, strides=self._strides_of(pair, array, of_source=of_source))
+        return self.layout(pair, of_source=of_source, strides=self.strides_of(pair, array, of_source=of_source))
 
-    def _strides_of(self, pair: Pair, array: Any, *, of_source: bool) -> tuple[int, ...]:
+    def strides_of(self, pair: Pair, array: Any, *, of_source: bool) -> tuple[int, ...]:
         """Raises ValueError if the array is not the rank's part."""
         role, rank = ("source", pair.source) if of_source else ("target", pair.target)
         expected = self.source_shape(rank) if of_source else self.target_shape(rank)

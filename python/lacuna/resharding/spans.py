@@ -1,12 +1,15 @@
 """One dimension of a tensor: which of its elements a shard has, and what two shards have in common. What is
 here grows with the pattern by which elements are dealt out, not with their number: of two cyclic patterns with the
-product of their places and blocks within a common period."""
+blocks of both within a common period, or with those that there are, if these are fewer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import lcm
 from typing import NamedTuple
+
+_FEW = 4
+"""Spans that are all looked at: fewer than a search takes."""
 
 
 class Span(NamedTuple):
@@ -62,9 +65,24 @@ def _common(a: Span, b: Span) -> Iterator[Term]:
         period = lcm(a.stride, b.stride)
     else:
         period = a.stride if a.times > 1 else b.stride if b.times > 1 else a.length + b.length
+    others = list(_every(b, period))
     for one in _every(a, period):
-        for other in _every(b, period):
-            yield from _of_one_period(one, other, period)
+        for i in _near(one, others, b.stride, period):
+            yield from _of_one_period(one, others[i], period)
+
+
+def _near(one: Span, others: Sequence[Span], step: int, period: int) -> Sequence[int]:
+    """Which of spans that begin `step` apart, within one period, may meet `one`. All, if they are few; else as many as
+    do meet it, and two."""
+    if len(others) <= _FEW:
+        return range(len(others))
+    low = one.start - others[0].start - others[0].length + 1  # of a start behind the first one's, in any period
+    width = one.length + others[0].length - 1
+    found: set[int] = set()
+    for turn in range(-(-(low % period + width) // period)):
+        begin = low % period - turn * period
+        found.update(range(max(0, -(-begin // step)), min(len(others), (begin + width - 1) // step + 1)))
+    return sorted(found)
 
 
 def _every(span: Span, period: int) -> Iterator[Span]:

@@ -112,11 +112,80 @@ def test_a_request_that_cannot_be_is_not_under_way() -> None:
         begin = link.send if ranks.rank == 0 else link.receive
         with pytest.raises(ValueError, match="of a cache of 4 blocks"):
             begin(5, [1, 9], 8)
-        with pytest.raises(ValueError, match="no number from 0"):
-            begin(2**31, [1], 4)
+        with pytest.raises(ValueError, match=f"no number from 0 to {kv.REQUESTS - 1}"):
+            begin(kv.REQUESTS, [1], 4)
         assert link.under_way() == []
         assert link.completed() == []
         begin(5, [1, 3], 8)
         link.wait(5)
+
+    run_ranks(program, 2)
+
+
+def test_links_between_two_ranks_share_no_tags() -> None:
+    """The ends begin the same requests of two links in different orders."""
+
+    def program(ranks: lacuna.Communicator) -> None:
+        layers = [np.zeros((2, 4, 4, 2, 8), np.int8) for _ in range(2)]
+        cache = kv.Cache(layers, "vllm:flash_attn")
+        links = [kv.Link(ranks, 1 - ranks.rank, cache, layers=(at, at + 1)) for at in range(2)]
+        if ranks.rank == 0:
+            for at, layer in enumerate(layers):
+                layer[:] = 1 + at
+            for link in links:
+                link.send(5, [0, 1, 2, 3], 16)
+        else:
+            for link in reversed(links):
+                link.receive(5, [0, 1, 2, 3], 16)
+        for link in links:
+            link.wait(5)
+        assert [int(layer[0, 0, 0, 0, 0]) for layer in layers] == [1, 2]
+
+    run_ranks(program, 2)
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ({"layers": [(0, 1), (0, 2)]}, r"layers: \(0, 1\) here, \(0, 2\) there"),
+        ({"heads": [(0, 1), None]}, r"heads: \(0, 1\) here, None there"),
+        ({"requests": [8, 9]}, "requests: 8 here, 9 there"),
+    ],
+)
+def test_ends_that_were_told_different_things_say_so(told: dict[str, list[object]], says: str) -> None:
+    def program(ranks: lacuna.Communicator) -> None:
+        mine: dict[str, object] = {name: both[ranks.rank] for name, both in told.items()}
+        array = np.zeros((2, 4, 4, 2, 8), np.float16)
+        cache = kv.Cache([array, array], "vllm:flash_attn")
+        with pytest.raises(ValueError, match=says if ranks.rank == 0 else "were not told the same"):
+            kv.Link(ranks, 1 - ranks.rank, cache, **mine)  # type: ignore[arg-type]
+        link = kv.Link(ranks, 1 - ranks.rank, cache)  # the ranks go on
+        (link.send if ranks.rank == 0 else link.receive)(0, [1], 4)
+        link.wait(0)
+
+    run_ranks(program, 2)
+
+
+def test_ends_whose_numbers_differ_say_so() -> None:
+    def program(ranks: lacuna.Communicator) -> None:
+        kind = np.float16 if ranks.rank == 0 else np.int16
+        cache = kv.Cache([np.zeros((6, 4, 2, 8), kind)], "block token head dim")
+        with pytest.raises(ValueError, match=r"dtypes: .*Cache\(dtype=\)"):
+            kv.Link(ranks, 1 - ranks.rank, cache)
+        named = kv.Cache([np.zeros((6, 4, 2, 8), kind)], "block token head dim", dtype="float16")
+        kv.Link(ranks, 1 - ranks.rank, named)
+
+    run_ranks(program, 2)
+
+
+def test_tags_that_are_used_up_are_an_error() -> None:
+    def program(ranks: lacuna.Communicator) -> None:
+        cache = kv.Cache([np.zeros((6, 4, 2, 8))], "block token head dim")
+        kv.Link(ranks, 1 - ranks.rank, cache, requests=2**31 - 10)
+        with pytest.raises(ValueError, match="tags from 2147483639 to 2147483647 are left"):
+            kv.Link(ranks, 1 - ranks.rank, cache)
+        last = kv.Link(ranks, 1 - ranks.rank, cache, requests=9)
+        (last.send if ranks.rank == 0 else last.receive)(8, [0], 4)
+        last.wait(8)
 
     run_ranks(program, 2)
