@@ -31,6 +31,8 @@ target_link_libraries(lacuna_test_support
   PRIVATE ${LACUNA_URING} lacuna_options)
 target_compile_definitions(lacuna_test_support PRIVATE LACUNA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 compile_at_once(lacuna_test_support)
+# Its main() is for programs that have none
+set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/support/main.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
 # Random layouts and the naive walk over them, which lacuna_simulate has without the rest
 add_library(lacuna_test_layouts STATIC ${PROJECT_SOURCE_DIR}/tests/support/random_layout.cpp ${PROJECT_SOURCE_DIR}/tests/support/typemap.cpp)
@@ -109,6 +111,19 @@ compile_at_once(lacuna_interposer)
 if(LACUNA_COVERAGE)
   target_compile_options(lacuna_interposer PRIVATE --coverage -fprofile-update=atomic -O1 -fno-inline)
 endif()
+
+# What comes from outside, nearly valid: lacuna_fuzz, of which tests/fuzz/table.cpp is the table.
+file(GLOB_RECURSE fuzz_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/*.cpp)
+file(GLOB fuzz_helpers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/copy/*.cpp ${PROJECT_SOURCE_DIR}/tests/nixl/ends.cpp
+  ${PROJECT_SOURCE_DIR}/tests/protocol/message/hostile_rig.cpp ${PROJECT_SOURCE_DIR}/tests/interposer/*.cpp)
+list(FILTER fuzz_helpers EXCLUDE REGEX "_test\\.cpp$")
+add_executable(lacuna_fuzz ${fuzz_sources} ${fuzz_helpers})
+target_include_directories(lacuna_fuzz PRIVATE ${PROJECT_SOURCE_DIR})
+target_include_directories(lacuna_fuzz SYSTEM PRIVATE ${LACUNA_HIGHWAY_INCLUDE_DIR})
+target_compile_definitions(lacuna_fuzz PRIVATE LACUNA_SOURCE_DIR="${PROJECT_SOURCE_DIR}" LACUNA_TEST_FILE=
+  LACUNA_STUB_CUDA="${PROJECT_BINARY_DIR}/stub/libcuda.so.1")
+target_link_libraries(lacuna_fuzz PRIVATE lacuna_test_support lacuna_interposer lacuna_nixl ${CMAKE_DL_LIBS} lacuna_options
+  $<$<BOOL:${LACUNA_COVERAGE}>:--coverage>)
 
 foreach(folder IN LISTS test_folders)
   set(target lacuna_${folder}_tests)
@@ -210,6 +225,14 @@ if(NOT LACUNA_SANITIZE STREQUAL "thread")  # one thread, whose stacks it does no
   add_test(NAME simulate.seeds COMMAND lacuna_simulate --seeds ${simulated_seeds} --jobs 2)
   set_tests_properties(simulate.seeds PROPERTIES LABELS programs TIMEOUT ${share_timeout})
 endif()
+
+# A smoke run of each fuzzer: five seconds at most each. Sanitizers get a part of that.
+set(fuzz_part "")
+if(NOT LACUNA_SANITIZE STREQUAL "none")
+  set(fuzz_part --times 0.05)
+endif()
+add_test(NAME fuzz.smoke COMMAND lacuna_fuzz ${fuzz_part})
+set_tests_properties(fuzz.smoke PROPERTIES LABELS programs TIMEOUT ${share_timeout})
 
 # The hand-overs themselves, small, in as many processes as they have; and that a byte that is flipped on its way is
 # found.

@@ -42,6 +42,8 @@ SANITIZED_TIER = {"check": "check", "test": "check", "gate": "test", "all": "all
 """Of the tests that a sanitizer runs: it takes ten times as long, and sees most in the first tiers."""
 FUZZ_SECONDS = "120"
 """What all fuzzers of messages have together in tier all; before it each has a number of rounds."""
+FUZZ_TIMES = "20"
+"""Of a smoke run of lacuna_fuzz, in tier all."""
 SAID_LINES = 20
 """Of what a failed test printed, shown again at the end."""
 REPORT = re.compile(r"(ERROR|WARNING): \w+Sanitizer|runtime error:")
@@ -159,6 +161,7 @@ def environment(tier: str) -> dict[str, str]:
     env = {**os.environ, "LACUNA_TIER": tier, "LACUNA_SHARD": os.environ.get("SHARD", "")}
     if tier == "all":
         env.setdefault("LACUNA_FUZZ_SECONDS", FUZZ_SECONDS)
+        env.setdefault("LACUNA_FUZZ_TIMES", FUZZ_TIMES)
     return env
 
 

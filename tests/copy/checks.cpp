@@ -134,6 +134,21 @@ AssertionResult moves(const Recipe& recipe, std::uint64_t seed) {
   return result(unpack_is_right(recipe, fragments(recipe.size(), random), random, unpack), text);
 }
 
+Recipe drawn(Dice& dice) {
+  dice.budget = 1 + dice.what.scaled(8 << 10);
+  dice.reach = 64 << 10;
+  return composition(dice, static_cast<int>(dice.what.below(4)));
+}
+
+AssertionResult check_pair(std::uint64_t seed) {
+  Dice dice(seed);
+  dice.receive = true;
+  const Recipe source = drawn(dice);
+  const Recipe target = of_size(dice, source.size());
+  AssertionResult there = transpacks(source, target, seed);
+  return there ? transpacks(target, source, seed) : there;
+}
+
 AssertionResult streams(const Recipe& recipe, std::uint64_t seed) {
   const std::string text = text_of(recipe, seed);
   const Announced announced(text);

@@ -29,6 +29,11 @@ void check_moves(std::uint64_t first_seed, std::uint64_t rounds, Make make) {
   }
 }
 
+/// A composition of any shapes.
+[[nodiscard]] Recipe drawn(Dice& dice);
+/// Two of them of the same size, each into the other.
+[[nodiscard]] testing::AssertionResult check_pair(std::uint64_t seed);
+
 /// Where two differ, for messages.
 [[nodiscard]] std::string difference(std::span<const std::byte> found, std::span<const std::byte> expected);
 

@@ -208,21 +208,6 @@ TEST_F(MpiProfiles, ThatAreWrongAreRefused) {
   EXPECT_NE(spoilt([](Json& p) { p["ns"]["send"]["regular"]["host"][0] = 1e300; }), "");
 }
 
-// Whatever bytes a file has, it is a profile or an error.
-TEST_F(MpiProfiles, OfAnyBytesDoNoHarm) {
-  const std::string good = flat().dump();
-  support::Random random(7);
-  for (int round = 0; round < 300; ++round) {
-    std::string text = good;
-    for (int k = 0; k < 3; ++k) text[static_cast<std::size_t>(random.below(std::ssize(text)))] = static_cast<char>(random.below(256));
-    if (random.one_in(3)) text.resize(static_cast<std::size_t>(random.below(std::ssize(text))));
-    write(text);
-    const base::Result<MpiPrices> read = MpiPrices::read(file_, MpiLibrary::mpich);
-    const Piece piece{.bytes = 5000, .run = 24, .listed = true};
-    EXPECT_TRUE(!read || std::isfinite(*read->ns(MpiUse::send, MpiWay::packed, piece)));
-  }
-}
-
 TEST(MpiWays, HaveNamesAndUsualTimes) {
   for (const MpiLibrary library : kLibraries) {
     EXPECT_EQ(guide::mpi_library_from_name(guide::mpi_library_name(library)), library);

@@ -2,6 +2,7 @@
 // completes the operation at its origin.
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
 #include "tests/interposer/scarce.hpp"
 #include "tests/interposer/world.hpp"

@@ -85,17 +85,6 @@ TEST(Introduction, SpoiltIsRefused) {
   }
 }
 
-TEST(Introduction, RandomBytesAreRefusedOrHarmless) {
-  std::mt19937 random(1);
-  const std::size_t length = honest(nic::Path::slots).bytes.size();
-  for (int i = 0; i < 20; ++i) {
-    nic::Hello noise;
-    noise.bytes.resize(i % 2 == 0 ? length : random() % 200);
-    for (std::byte& byte : noise.bytes) byte = static_cast<std::byte>(random());
-    expect_refused(noise, "noise");
-  }
-}
-
 // A connected impostor, with the victim's inbox and its own in its hands.
 void with_inboxes(nic::Path path, const std::function<void(Inbox& victims, Inbox& own)>& mischief,
                   const std::function<void(Rig&)>& victim) {

@@ -1,8 +1,7 @@
-// Addresses of agents: what is encoded is decoded, and bytes from anywhere are an address or an error.
+// Addresses of agents: what is encoded is decoded, and what is cut is an error. lacuna_fuzz's nixl_address does more.
 #include <gtest/gtest.h>
 
 #include "lacuna/nixl/address.hpp"
-#include "tests/support/random.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
@@ -33,24 +32,6 @@ TEST(NixlAddress, IsWholeOrMalformed) {
     EXPECT_EQ(cut.error().code, base::Code::malformed);
   }
   EXPECT_FALSE(decode_address(text + "x"));
-}
-
-TEST(NixlAddress, StaysWithinItsLimitsWhateverTheBytes) {
-  support::Random random(1);
-  int taken = 0;
-  for (int round = 0; round < 20000; ++round) {
-    std::string text = encode(made());
-    for (std::int64_t i = random.between(1, 3); i > 0; --i)
-      text[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(text.size())))] = static_cast<char>(random.below(256));
-    const auto address = decode_address(text);
-    if (!address) continue;
-    ++taken;
-    EXPECT_NE(address->port, 0);
-    EXPECT_LE(address->nic.size(), nixl::kMostNicBytes);
-    EXPECT_LE(address->hosts.size(), nixl::kMostHosts);
-    EXPECT_EQ(address->secret.size(), nixl::kSecretBytes);
-  }
-  EXPECT_GT(taken, 1000);  // of secrets, most bytes
 }
 
 TEST(NixlAddress, OwnHostsEndWithTheLoopback) {

@@ -9,6 +9,7 @@
 
 #include "lacuna/nixl/connection.hpp"
 #include "tests/nixl/ends.hpp"
+#include "tests/nixl/stranger.hpp"
 #include "tests/support/child.hpp"
 #include "tests/support/pair.hpp"
 #include "tests/support/random_layout.hpp"
@@ -22,7 +23,6 @@ LACUNA_TIER(test, "NixlPeers.*");
 // The other process has threads, of which ThreadSanitizer wants none after a fork.
 LACUNA_LEFT_OUT(thread, "*NixlDeadPeer.*");
 LACUNA_TIER(test, "*NixlDeadPeer.*");
-LACUNA_TIER(gate, "NixlPeers.HostileMessagesReachNothing");
 
 using nixl::Connection;
 using protocol::Communicator;
@@ -71,82 +71,6 @@ TEST_P(NixlDeadPeer, IsAnError) {
   EXPECT_EQ(a.engine().genNotif("b", "are you there?"), NIXL_ERR_REMOTE_DISCONNECT);
   a.engine().releaseReqH(handle);
   EXPECT_EQ(a.engine().disconnect("b"), NIXL_SUCCESS);
-}
-
-// A connection to a peer that is no agent, but a communicator that says what the test likes.
-class Stranger {
- public:
-  explicit Stranger(Connection::Role role) : rank_(role == Connection::Role::first ? 0 : 1) {
-    EXPECT_TRUE(nic::tcp::Secret::create(""));
-    owned_.reset(registrations_.add(reinterpret_cast<std::uint64_t>(memory_.data()), memory_.size()).value());
-    auto both = groups(2).value();
-    const auto make = [&](int rank) {
-      Connection::Ends ends{.context = nic::open("local").value(), .bootstrap = nullptr, .ranks = nullptr, .direct = nullptr};
-      ends.ranks = Communicator::create(*ends.context, "local", std::move(both[static_cast<std::size_t>(rank)])).value();
-      return ends;
-    };
-    std::thread other([&] { hostile_ = make(1 - rank_); });
-    Connection::Ends ends = make(rank_);
-    other.join();
-    connection_ = std::make_unique<Connection>("stranger\x1b[31m\n", role, std::move(ends),
-                                               Connection::Around{registrations_, inbox_, helpers_, kPatience});
-  }
-  ~Stranger() {
-    std::thread end([&] { connection_.reset(); });
-    for (protocol::Request* request : sent_) hostile_.ranks->give_up(request);  // a lost connection takes no more
-    hostile_.ranks.reset();
-    end.join();
-  }
-  Stranger(const Stranger&) = delete;
-  Stranger& operator=(const Stranger&) = delete;
-
-  /// False: the connection has ended.
-  bool say(int kind, std::vector<std::byte> bytes) {
-    said_.push_back(std::move(bytes));
-    const auto layout = support::value(layout::Layout::bytes(static_cast<std::int64_t>(said_.back().size())));
-    const auto sent = hostile_.ranks->isend(said_.back().data(), layout, rank_, kind);
-    if (sent) sent_.push_back(*sent);
-    return sent.has_value();
-  }
-  void step() {
-    connection_->step();
-    hostile_.ranks->progress();
-  }
-  [[nodiscard]] Connection& connection() { return *connection_; }
-  [[nodiscard]] const std::vector<std::byte>& memory() const { return memory_; }
-
- private:
-  const int rank_;
-  std::vector<std::byte> memory_ = std::vector<std::byte>(4096, std::byte{7});
-  nixl::Registrations registrations_;
-  nixl::Inbox inbox_;
-  nixl::Helpers helpers_;
-  std::unique_ptr<nixl::LocalMemory> owned_;
-  std::list<std::vector<std::byte>> said_;
-  std::vector<protocol::Request*> sent_;
-  Connection::Ends hostile_;
-  std::unique_ptr<Connection> connection_;
-};
-
-// A peer that has the secret, and says anything: the connection ends, or the words mean nothing.
-TEST(NixlPeers, HostileMessagesReachNothing) {
-  int lost = 0;
-  constexpr int kRounds = 60;
-  for (std::uint64_t seed = 0; seed < kRounds; ++seed) {
-    SCOPED_TRACE(seed);
-    support::Random random(seed);
-    Stranger stranger(random.one_in(2) ? Connection::Role::first : Connection::Role::second);
-    for (int i = 0; i < 20 && !stranger.connection().lost(); ++i) {
-      std::vector<std::byte> words(static_cast<std::size_t>(random.one_in(2) ? 16 : random.scaled(3000)));
-      for (std::byte& byte : words) byte = static_cast<std::byte>(random.below(256));
-      const int kind = static_cast<int>(random.one_in(4) ? random.below(1000) : random.between(1, 3));
-      if (!stranger.say(kind, std::move(words))) break;
-      for (int step = 0; step < 20; ++step) stranger.step();
-    }
-    lost += stranger.connection().lost().has_value() ? 1 : 0;
-    ASSERT_EQ(stranger.memory(), std::vector<std::byte>(4096, std::byte{7}));
-  }
-  EXPECT_GT(lost, kRounds / 2);
 }
 
 // Every kind of every length that is a limit, to both roles. What may be said leaves the connection for what comes

@@ -14,30 +14,6 @@
 namespace lacuna::test {
 namespace {
 
-struct Known {
-  Tier tier;
-  bool build;  // it leaves tests out of this build, and has no tier
-  const char* pattern;
-  bool general;  // from tests/support: a program may have no such test
-};
-
-std::vector<Known>& labels() {
-  static std::vector<Known> all;
-  return all;
-}
-
-bool in_support(const char* file) { return std::string_view(file).find("tests/support/") != std::string_view::npos; }
-
-constexpr Build built() {
-#if defined(__SANITIZE_ADDRESS__)
-  return Build::address;
-#elif defined(__SANITIZE_THREAD__)
-  return Build::thread;
-#else
-  return Build::release;
-#endif
-}
-
 bool matches(const char* pattern, const char* name) {
   if (*pattern == '\0') return *name == '\0';
   if (*pattern == '*') return matches(pattern + 1, name) || (*name != '\0' && matches(pattern, name + 1));
@@ -94,11 +70,6 @@ bool choose_shard(const char* shard) {
 }
 
 }  // namespace
-
-Label::Label(Tier tier, const char* pattern, const char* file) { labels().push_back({tier, false, pattern, in_support(file)}); }
-Label::Label(Build leaves_out, const char* pattern, const char* file) {
-  if (leaves_out == built()) labels().push_back({Tier::all, true, pattern, in_support(file)});
-}
 
 }  // namespace lacuna::test
 

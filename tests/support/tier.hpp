@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
+#include <vector>
 
 namespace lacuna::test {
 
@@ -23,6 +23,15 @@ struct Label {
   Label(Tier tier, const char* pattern, const char* file);
   Label(Build leaves_out, const char* pattern, const char* file);
 };
+
+/// Labels as main() sees them: all of those that this build knows.
+struct Known {
+  Tier tier;
+  bool build;  ///< it leaves tests out of this build, and has no tier
+  const char* pattern;
+  bool general;  ///< from tests/support: a program may have no such test
+};
+[[nodiscard]] std::vector<Known>& labels();
 
 #define LACUNA_TIER(tier, pattern) LACUNA_LABEL_(Tier::tier, pattern, __COUNTER__)
 /// Tests that one build leaves out: LACUNA_LEFT_OUT(thread, "Copy.*").

@@ -1,23 +1,22 @@
-// A hundred thousand mutated wire forms: each is an error or a valid layout, soon, and never a crash.
+// Wire forms of layouts, as any peer sends them: an error or a valid layout, soon.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <limits>
 #include <vector>
 
 #include "lacuna/layout/layout.hpp"
+#include "tests/fuzz/mutate.hpp"
+#include "tests/fuzz/rows/rows.hpp"
 #include "tests/support/cpu_time.hpp"
 #include "tests/support/random_layout.hpp"
-#include "tests/support/walk.hpp"
 #include "tests/support/wire_form.hpp"
 
-namespace lacuna {
-namespace LACUNA_TEST_FILE {
+namespace lacuna::fuzz {
+namespace {
 
 using layout::Cursor;
 using layout::kMaxBytes;
 using layout::Layout;
-using support::Random;
 using support::value;
 using support::Wire;
 using Numbers = std::vector<std::uint64_t>;
@@ -78,39 +77,14 @@ Wire mutate_numbers(const Wire& wire, Random& random) {
   return wire_of(numbers);
 }
 
-Wire mutate_bytes(Wire wire, const std::vector<Wire>& corpus, Random& random) {
-  const auto any = [&] { return static_cast<std::size_t>(random.below(std::ssize(wire))); };
-  switch (random.below(6)) {
-    case 0:
-      for (std::int64_t flips = random.between(1, 8); flips > 0; --flips) wire[any()] ^= static_cast<std::byte>(1 << random.below(8));
-      return wire;
-    case 1: wire.resize(any()); return wire;
-    case 2:
-      for (std::int64_t more = random.between(1, 40); more > 0; --more) wire.push_back(static_cast<std::byte>(random.next()));
-      return wire;
-    case 3: {  // the head of one form, the tail of another
-      const Wire& other = random.pick(corpus);
-      wire.resize(any());
-      wire.insert(wire.end(), other.begin() + static_cast<std::ptrdiff_t>(random.below(std::ssize(other))), other.end());
-      return wire;
-    }
-    case 4:
-      for (std::int64_t more = random.between(1, 8); more > 0; --more) wire[any()] = static_cast<std::byte>(random.next());
-      return wire;
-    default:
-      for (std::size_t i = random.one_in(2) ? 2 : 0; i < wire.size(); ++i)
-        wire[i] = static_cast<std::byte>(random.next() >> random.below(64));
-      return wire;
-  }
-}
-
-// What every Layout promises, as far as it can be seen in kWalked runs.
-void expect_valid(const Layout& layout, Random& random) {
+// What every Layout promises, as far as it can be seen in kWalked runs. A planted fault: that no byte is where the
+// layout has one.
+void expect_valid(const Layout& layout, bool planted, Random& random) {
   ASSERT_GE(layout.size(), 0);
   ASSERT_LE(layout.size(), kMaxBytes);
   ASSERT_LE(layout.run_count(), layout.size());
   ASSERT_LE(layout.depth(), 126);
-  const std::int64_t low = layout.true_lower_bound();
+  const std::int64_t low = layout.true_lower_bound() + (planted ? 1 : 0);
   const std::int64_t high = low + layout.true_extent();
   ASSERT_GE(low, -kMaxBytes);
   ASSERT_LE(high, kMaxBytes);
@@ -158,51 +132,53 @@ Layout huge_layout(Random& random) {
   return value(Layout::structure(std::vector<std::int64_t>(members.size(), 1), offsets, members));
 }
 
-std::vector<Wire> make_corpus() {
-  std::vector<Wire> corpus;
+std::vector<Wire> make_seeds() {
+  std::vector<Wire> seeds;
   Random random(42);
-  for (int i = 0; i < 100; ++i) corpus.push_back(layout::encode(huge_layout(random)));
-  for (std::uint64_t seed = 0; seed < 300; ++seed) corpus.push_back(layout::encode(support::random_layout(seed, {.runs = 60}).layout));
+  for (int i = 0; i < 100; ++i) seeds.push_back(layout::encode(huge_layout(random)));
+  for (std::uint64_t seed = 0; seed < 300; ++seed) seeds.push_back(layout::encode(support::random_layout(seed, {.runs = 60}).layout));
   const Layout element = value(Layout::bytes(8));
   const std::vector<std::int64_t> shape = {1'000'000, 1'000'000, 1'000'000};
   for (const std::vector<std::int64_t>& strides : {std::vector<std::int64_t>{16'000'000, 40, 10'000'000'000}, {9, 9, 9}, {-8, 0, 16}}) {
-    corpus.push_back(layout::encode(value(Layout::strided(1, shape, strides))));
+    seeds.push_back(layout::encode(value(Layout::strided(1, shape, strides))));
   }
-  return corpus;
+  return seeds;
 }
 
-std::string hex(const Wire& wire) {
-  std::string text;
-  for (const std::byte byte : wire) {
-    text += "0123456789abcdef"[std::to_integer<unsigned>(byte) >> 4];
-    text += "0123456789abcdef"[std::to_integer<unsigned>(byte) & 15];
-  }
-  return text;
+Bytes draw(Random& random) {
+  static const std::vector<Wire> seeds = make_seeds();
+  static const std::vector<Bytes> texts = [] {
+    std::vector<Bytes> made;
+    for (const Wire& seed : seeds) made.push_back(text_of(seed));
+    return made;
+  }();
+  if (random.one_in(3)) return mutated(random, texts);
+  return text_of(mutate_numbers(random.pick(seeds), random));
 }
 
-TEST(WireMutation, AnErrorOrAValidLayout) {
-  const std::vector<Wire> corpus = make_corpus();
-  Random random(41);
-  std::int64_t accepted = 0;
-  for (int i = 0; i < 100'000; ++i) {
-    const Wire& from = random.pick(corpus);
-    Wire wire = random.one_in(3) ? mutate_bytes(from, corpus, random) : mutate_numbers(from, random);
-    if (random.one_in(10) && !wire.empty()) wire = mutate_bytes(wire, corpus, random);
-    const std::int64_t began = test::cpu_ns();
-    const auto result = layout::decode(wire);
-    // Of this thread's CPU, which takes milliseconds at most
-    ASSERT_LT(test::cpu_ns() - began, 5'000'000'000) << hex(wire);
-    if (result) {
-      ++accepted;
-      expect_valid(*result, random);
-      if (HasFatalFailure()) FAIL() << "wire form " << hex(wire) << ": " << result->describe();
-    } else {
-      const base::Code code = result.error().code;
-      ASSERT_TRUE(code == base::Code::malformed || code == base::Code::overflow || code == base::Code::limit) << result.error().text();
-    }
-  }
-  EXPECT_GT(accepted, 5'000);  // otherwise the mutations test the first bytes only
+Verdict judge(const Bytes& input, bool planted) {
+  const std::int64_t began = test::cpu_ns();
+  const auto result = layout::decode(as_bytes(input));
+  Verdict verdict{.taken = result.has_value(), .wrong = {}};
+  // Of this thread's CPU, which takes milliseconds at most
+  if (test::cpu_ns() - began > 5'000'000'000) verdict.wrong = "it takes seconds";
+  Random random(std::hash<Bytes>()(input));
+  if (result) expect_valid(*result, planted, random);
+  if (result) return verdict;
+  const base::Code code = result.error().code;
+  if (code != base::Code::malformed && code != base::Code::overflow && code != base::Code::limit) verdict.wrong = result.error().text();
+  return verdict;
 }
 
-}  // namespace LACUNA_TEST_FILE
-}  // namespace lacuna
+}  // namespace
+
+Fuzzer layout_wire() {
+  return {.name = "layout_wire",
+          .what = "wire forms of layouts, of peers and of files",
+          .smoke = 200'000,
+          .least_taken = 0.05,
+          .draw = draw,
+          .judge = judge};
+}
+
+}  // namespace lacuna::fuzz
