@@ -7,7 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "tools/measure/proof.hpp"
+#include "tools/measure/exchange_prices.hpp"
+#include "tools/measure/message_memory.hpp"
 #include "tools/measure/statistics.hpp"
 
 namespace lacuna::measure {
@@ -15,24 +16,21 @@ namespace {
 
 using guide::MessageWay;
 
-constexpr int kDataTag = 1, kWordTag = 2;      // tags
+constexpr int kDataTag = 1;
 constexpr std::int64_t kMostBytes = 1 << 30;   // of a cell
 constexpr std::int64_t kMostEager = 16 << 10;  // that a channel takes
 constexpr double kBatchNs = 60'000;            // of round trips that are timed together: far more than a clock's error
 constexpr int kMostTrips = 64;
 constexpr int kFewestMessageRounds = 5, kMostMessageRounds = 201;
 constexpr double kLongTrip = 1e6;  // ns: one that fills the caches by itself
+constexpr std::int64_t kExchangesFollow = -1;
 
 // What rank 1 does next: round trips by a way, of which it looks at the last one's bytes, or nothing any more.
 struct MessageTurn {
   MessageCell cell;
   std::int64_t way = 0;
-  std::int64_t trips = 0;  // 0: it is over
+  std::int64_t trips = 0;  // 0: it is over; kExchangesFollow: of exchanges, which have turns of their own
   std::int64_t seed = 0;   // of the bytes that are compared; 0: none are
-};
-// Its answer to a turn with a seed.
-struct MessageVerdict {
-  std::array<char, 256> wrong{};
 };
 
 // Gaps of the length of a run, or, listed, of a half to one and a half of it. The runs ascend.
@@ -53,41 +51,7 @@ Result<Layout> layout_of(const MessageCell& cell) {
   return Layout::hindexed_block(1, places, run);
 }
 
-// One rank's memory for a cell.
-class MessageMemory {
- public:
-  static Result<MessageMemory> of(const MessageCell& cell) { return MessageMemory(LACUNA_TRY(layout_of(cell))); }
-  void begin(std::uint64_t seed) {
-    const std::vector<std::byte> stream = stream_of(seed, layout_.size());
-    write_stream(layout_, send_base(), stream);
-    lay_pattern(receive_);
-    poison(layout_, receive_base());
-  }
-  [[nodiscard]] std::string wrong(std::uint64_t seed) {
-    return examine(layout_, receive_base(), windows_, stream_of(seed, layout_.size()));
-  }
-  [[nodiscard]] const Layout& layout() const { return layout_; }
-  [[nodiscard]] std::byte* send_base() { return send_.data() + kGuard; }
-  [[nodiscard]] std::byte* receive_base() { return receive_.data() + kGuard; }
-
- private:
-  explicit MessageMemory(Layout layout)
-      : layout_(std::move(layout)),
-        windows_(layout_, layout_.true_extent()),
-        send_(static_cast<std::size_t>(layout_.true_extent() + 2 * kGuard)),
-        receive_(send_.size()) {}
-  Layout layout_;
-  CheckedRanges windows_;
-  std::vector<std::byte> send_, receive_;
-};
-
-template <class T>
-Layout layout_of_value() {
-  return *Layout::bytes(sizeof(T));
-}
-
-// What each end sends is known to the other by the seed of the turn.
-constexpr std::uint64_t seed_of(std::int64_t turn, int rank) { return static_cast<std::uint64_t>(2 * turn + rank); }
+Result<MessageMemory> memory_of(const MessageCell& cell) { return MessageMemory::of(LACUNA_TRY(layout_of(cell))); }
 
 Result<void> trip(protocol::Communicator& ranks, MessageMemory& memory) {
   const int peer = 1 - ranks.rank();
@@ -99,7 +63,7 @@ Result<void> trip(protocol::Communicator& ranks, MessageMemory& memory) {
 
 Result<void> trips(protocol::Communicator& ranks, MessageMemory& memory, const MessageTurn& turn) {
   ranks.force(static_cast<MessageWay>(turn.way));
-  if (turn.seed != 0) memory.begin(seed_of(turn.seed, ranks.rank()));
+  if (turn.seed != 0) memory.begin(ranks, turn.seed);
   for (std::int64_t i = 0; i < turn.trips; ++i) LACUNA_TRY(trip(ranks, memory));
   ranks.force(std::nullopt);
   return {};
@@ -177,11 +141,7 @@ class Measuring {
     const MessageTurn turn{.cell = cell_, .way = static_cast<std::int64_t>(way), .trips = 1, .seed = ++seed_};
     LACUNA_TRY(ranks_.send(&turn, layout_of_value<MessageTurn>(), 1, kWordTag));
     LACUNA_TRY(trips(ranks_, memory_, turn));
-    MessageVerdict theirs;
-    LACUNA_TRY(ranks_.recv(&theirs, layout_of_value<MessageVerdict>(), 1, kWordTag));
-    theirs.wrong.back() = '\0';
-    std::string wrong = memory_.wrong(seed_of(turn.seed, 1));
-    if (wrong.empty()) wrong = theirs.wrong.data();
+    const std::string wrong = LACUNA_TRY(memory_.wrong(ranks_, turn.seed));
     if (wrong.empty()) return {};
     return base::fail(base::Code::transfer,
                       fmt::format("{} bytes in {} runs of {}, way {}: {}", cell_.bytes, cell_.listed != 0 ? "listed" : "regular", cell_.run,
@@ -205,13 +165,19 @@ bool same(const MessageCell& a, const MessageCell& b) { return a.bytes == b.byte
 protocol::Options message_options() { return {.eager_bytes = kMostEager}; }
 
 Result<MessageTimes> measure_messages(protocol::Communicator& ranks, const MessageCell& cell) {
-  return Measuring(ranks, cell, LACUNA_TRY(MessageMemory::of(cell))).run();
+  return Measuring(ranks, cell, LACUNA_TRY(memory_of(cell))).run();
 }
 
 Result<double> probe_messages(protocol::Communicator& ranks) {
   constexpr std::int64_t bytes = 16 << 10;
   const MessageCell cell{.bytes = bytes, .run = bytes};
-  return Measuring(ranks, cell, LACUNA_TRY(MessageMemory::of(cell))).probe(MessageWay::wide);
+  return Measuring(ranks, cell, LACUNA_TRY(memory_of(cell))).probe(MessageWay::wide);
+}
+
+Result<guide::ExchangePrices> measure_exchanges(protocol::Communicator& ranks, double milliseconds) {
+  const MessageTurn turn{.trips = kExchangesFollow};
+  LACUNA_TRY(ranks.send(&turn, layout_of_value<MessageTurn>(), 1, kWordTag));
+  return time_exchanges(ranks, milliseconds);
 }
 
 Result<void> answer_messages(protocol::Communicator& ranks) {
@@ -221,17 +187,17 @@ Result<void> answer_messages(protocol::Communicator& ranks) {
     MessageTurn turn;
     LACUNA_TRY(ranks.recv(&turn, layout_of_value<MessageTurn>(), 0, kWordTag));
     if (turn.trips == 0) return {};
+    if (turn.trips == kExchangesFollow) {
+      LACUNA_TRY(answer_exchanges(ranks));
+      continue;
+    }
     if (!memory || !same(of, turn.cell)) {
       memory.reset();
-      memory.emplace(LACUNA_TRY(MessageMemory::of(turn.cell)));
+      memory.emplace(LACUNA_TRY(memory_of(turn.cell)));
       of = turn.cell;
     }
     LACUNA_TRY(trips(ranks, *memory, turn));
-    if (turn.seed == 0) continue;
-    const std::string wrong = memory->wrong(seed_of(turn.seed, 0));
-    MessageVerdict verdict;
-    std::ranges::copy(wrong.substr(0, verdict.wrong.size() - 1), verdict.wrong.begin());
-    LACUNA_TRY(ranks.send(&verdict, layout_of_value<MessageVerdict>(), 0, kWordTag));
+    if (turn.seed != 0) LACUNA_TRY(memory->wrong(ranks, turn.seed));
   }
 }
 
