@@ -3,7 +3,7 @@
 The environment variable FAKE_MESSAGES sets how it misbehaves: wrong (a way moves a wrong byte), dies, garbage, few (a
 way has no time), other (another cell), copies_not (the system has no direct copies), strays (the ranks are apart for
 some cells, once), moving (they are so for every second cell); exchange_wrong (an exchange moves a wrong byte),
-exchange_few (a price is missing), exchange_free (a price is 0).
+exchange_few (a price is missing), exchange_free (a price is 0), exchange_waits (no time is left for a latency).
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ def answer_exchanges() -> None:
         del prices["large"]
     if MODE == "exchange_free":
         prices["large"] = 0.0
+    if MODE == "exchange_waits":
+        prices["latency"] = 2.0**-10
     print(json.dumps({"exchanges": prices}), flush=True)
 
 

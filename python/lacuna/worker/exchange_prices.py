@@ -11,6 +11,13 @@ from lacuna.worker.messages import FailedError
 from lacuna.worker.process import LineProcess
 from lacuna.worker.protocol import Positive, member, read
 
+_LEAST = 2.0**-10
+"""What the worker says of a price that its times leave nothing for."""
+
+
+class WaitedError(Exception):
+    """More work took no more time, so the ranks had to wait for CPUs: the times say nothing."""
+
 
 @dataclass(frozen=True)
 class ExchangePrices:
@@ -24,13 +31,22 @@ class ExchangePrices:
 
 
 def measure(executable: Path, nic: str, milliseconds: float, silence: float) -> dict[str, float]:
-    """The member `exchanges` of a profile. Raises WorkerError, and FailedError where a wrong byte came."""
+    """The member `exchanges` of a profile. Raises WorkerError, WaitedError, and FailedError where a wrong byte came."""
+    found = ask(executable, nic, milliseconds, silence)
+    for name in ("latency", "message", "byte"):
+        if getattr(found, name) <= _LEAST:
+            raise WaitedError(f"by the times {name} costs nothing, so the ranks had to wait for CPUs")
+    return {name: float(f"{ns:.4g}") for name, ns in asdict(found).items()}
+
+
+def ask(executable: Path, nic: str, milliseconds: float, silence: float) -> ExchangePrices:
+    """What the worker says. Raises WorkerError and FailedError."""
     with LineProcess("the worker for exchanges", [executable, "--nic", nic, "--messages"]) as worker:
         worker.send({"exchanges": {"milliseconds": milliseconds}})
         found = worker.read(_understood, time.monotonic() + silence)
     if isinstance(found, str):
         raise FailedError(f"prices of exchanges: {found}")
-    return {name: float(f"{ns:.4g}") for name, ns in asdict(found).items()}
+    return found
 
 
 def _understood(said: dict[str, Any]) -> ExchangePrices | str:

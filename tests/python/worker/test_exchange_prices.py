@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,7 @@ def test_what_was_measured_is_the_member_of_a_profile(fake_worker: Path, tmp_pat
         ("exchange_wrong", FailedError, "byte 3 is wrong"),
         ("exchange_few", WorkerError, "required field `large`"),
         ("exchange_free", WorkerError, "> 0.0 - at `exchanges.large`"),
+        ("exchange_waits", exchange_prices.WaitedError, "latency costs nothing"),
     ],
 )
 def test_a_worker_that_misbehaves(
@@ -54,7 +56,7 @@ def test_a_worker_that_misbehaves(
 
 
 def test_the_real_worker_measures_what_a_profile_may_have(tmp_path: Path) -> None:
-    found = exchange_prices.measure(real_worker(), "local", 1.0, PATIENCE)
+    found = asdict(exchange_prices.ask(real_worker(), "local", 1.0, PATIENCE))
     assert found.keys() == EXCHANGES.keys()
     check_profile_with(found, tmp_path / "p.json")
 

@@ -14,6 +14,7 @@ from lacuna.bench.messages import ways_table
 from lacuna.bench.progress import Meter
 from lacuna.worker import exchange_prices, messages
 from lacuna.worker.client import find_worker
+from lacuna.worker.exchange_prices import WaitedError
 from lacuna.worker.messages import CELLS, FailedError, MovedError
 from lacuna.worker.process import WorkerError
 
@@ -56,7 +57,7 @@ class BetweenRanks:
         except KeyboardInterrupt:
             self.interrupted = True
             console.print(f"No {what} were measured: interrupted. The rest is kept", soft_wrap=True)
-        except MovedError as e:
+        except (MovedError, WaitedError) as e:
             console.print(f"No {what} were measured: {e}", soft_wrap=True, markup=False)
         except (WorkerError, FailedError) as e:
             self.failure = e
