@@ -79,6 +79,7 @@ OPEN = {
 SHARED = {
     "nic": {"lacuna/nic/devices.hpp", "lacuna/nic/memory.hpp", "lacuna/nic/tcp.hpp", "lacuna/nic/world.hpp"},
     "guide": {
+        "lacuna/guide/exchange_prices.hpp",
         "lacuna/guide/learner.hpp",
         "lacuna/guide/message_ways.hpp",
         "lacuna/guide/mpi_learner.hpp",

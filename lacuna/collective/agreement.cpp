@@ -43,9 +43,12 @@ void Terms::combine(const Terms& other) {
   largest = std::max(largest, other.largest);
   most_bytes = std::max(most_bytes, other.most_bytes);
   most_messages = std::max(most_messages, other.most_messages);
+  most_runs = std::max(most_runs, other.most_runs);
   shared_memory = std::min(shared_memory, other.shared_memory);
   by_hub = std::min(by_hub, other.by_hub);
   sharing = std::max(sharing, other.sharing);
+  for (std::size_t i = 0; i < guide::kExchangePrices; ++i) prices.ns.at(i) = std::max(prices.ns.at(i), other.prices.ns.at(i));
+  all_priced = std::min(all_priced, other.all_priced);
   if (other.refuser < refuser) {
     refuser = other.refuser;
     refused = other.refused;
@@ -54,6 +57,14 @@ void Terms::combine(const Terms& other) {
     misfit_to = other.misfit_to;
     misfit_from = other.misfit_from;
   }
+}
+
+// Whatever else is false makes a schedule slow, or fits together on no rank.
+Result<void> Terms::check() const {
+  const bool none = prices == guide::ExchangePrices{} && all_priced == 0;
+  if (none || (prices.possible() && (all_priced == 0 || all_priced == 1))) return {};
+  return base::fail(base::Code::malformed, fmt::format("another rank agrees on prices that cannot be: {}; each is from {:g} to {:g} ns",
+                                                       prices.describe(), guide::ExchangePrices::kLeast, guide::ExchangePrices::kMost));
 }
 
 std::uint64_t digest_of(std::span<const std::int64_t> values) {
@@ -78,10 +89,12 @@ void Combining::begin(Program& program, int rank, int size, const Terms& terms, 
   rounds_.clear();
   const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(size)));
   const auto combine = [this]() -> Result<void> {
+    LACUNA_TRY(theirs_.check());
     mine_.combine(theirs_);
     return {};
   };
   const auto replace = [this]() -> Result<void> {
+    LACUNA_TRY(theirs_.check());
     mine_ = theirs_;
     return {};
   };

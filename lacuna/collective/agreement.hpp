@@ -1,5 +1,5 @@
 // What all ranks have to know of one another before an exchange begins. Terms of all ranks are combined into the same
-// ones on each, by recursive doubling: log2(ranks) messages of one cache line or two.
+// ones on each, by recursive doubling: log2(ranks) messages of two cache lines.
 //
 // Whether messages fit is asked of a sum: for each message its sender adds a number made of the pair, its place among
 // the pair's messages, and its bytes; its receiver subtracts the same. Over all ranks that is 0 if each message has as
@@ -19,15 +19,20 @@ struct Terms {
   std::int16_t wanted_low = 0, wanted_high = 0;  // a Schedule
   std::int64_t shape_low = 0, shape_high = 0;    // of what all ranks have to say alike: a digest
   std::uint64_t edges = 0;                       // the sum above
-  std::int64_t largest = 0, most_bytes = 0, most_messages = 0;
+  std::int64_t largest = 0, most_bytes = 0, most_messages = 0, most_runs = 0;
   std::int32_t shared_memory = 1;
   std::int32_t by_hub = 1;
   std::int32_t sharing = 1;  // a NIC, at most
+  // The highest price of each kind that the profile of any rank has; 0: none has any. Whether all have
+  guide::ExchangePrices prices{};
+  std::int32_t all_priced = 0;
   std::int32_t refused = 0;  // base::Code + 1 of the lowest rank whose arguments cannot be, and
   std::int32_t refuser = INT32_MAX;
   std::int32_t misfit_to = INT32_MAX, misfit_from = INT32_MAX;  // the lowest pair whose messages do not fit
 
   void combine(const Terms& other);
+  /// Of what another rank sent. Errors: malformed (prices that are none).
+  [[nodiscard]] Result<void> check() const;
 };
 
 /// A number that other values hardly have.

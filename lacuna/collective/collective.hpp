@@ -97,15 +97,21 @@ struct Load {
   std::int64_t largest = 0;        ///< bytes of the largest block of any rank
   std::int64_t most_bytes = 0;     ///< that a rank sends or receives, at most
   std::int64_t most_messages = 0;  ///< that a rank sends or receives, without empty ones
+  std::int64_t most_runs = 0;      ///< contiguous ones that a rank sends and receives, at most
   bool shared_memory = false;      ///< messages go through memory that CPUs share
   bool by_hub = false;             ///< one look finds what any rank sent (Communicator::by_hub)
   int sharing = 1;                 ///< ranks that share a NIC, at most
+  /// The highest of each that the ranks' profiles have; nothing: none has any, and the usual ones hold
+  std::optional<guide::ExchangePrices> prices = {};
+  bool all_priced = false;  ///< each rank's profile has them
 };
 struct Choice {
   Schedule schedule = Schedule::at_once;
+  Schedule best = Schedule::at_once;  ///< what is chosen where none is asked for
   bool forced = false;
   std::array<double, kSchedules> expected_us{};  ///< by schedule; 0: it cannot be
-  std::string why;                               ///< in words
+  std::string why;                               ///< in words; so are
+  std::string prices;                            ///< those it was chosen by, and where they come from
 };
 /// Errors: invalid_argument (a schedule that this load cannot have), limit (blocks too large to be forwarded).
 Result<Choice> choose(const Load& load, Schedule wanted = Schedule::automatic);

@@ -98,6 +98,10 @@ Terms Agreed::terms(std::uint64_t shape) {
   made.shared_memory = mapped != nullptr && mapped->available ? 1 : 0;
   made.by_hub = ranks_.by_hub() ? 1 : 0;
   made.sharing = ranks_.context().limits().sharing;
+  if (const auto& prices = ranks_.exchange_prices()) {
+    made.prices = *prices;
+    made.all_priced = 1;
+  }
   if (refused_) {
     made.refused = static_cast<std::int32_t>(refused_->code) + 1;
     made.refuser = work_.rank;
@@ -119,6 +123,11 @@ Terms Agreed::terms(std::uint64_t shape) {
   };
   count(send_sizes_);
   count(receive_sizes_);
+  const auto runs = [&](int peer, const Layout& layout) {
+    if (peer != work_.rank && !base::add(made.most_runs, layout.run_count(), made.most_runs)) made.most_runs = INT64_MAX;
+  };
+  for (const Send& send : work_.sends) runs(send.to, send.what.layout);
+  for (const Receive& receive : work_.receives) runs(receive.from, receive.where.layout);
   return made;
 }
 
@@ -146,9 +155,12 @@ Result<Choice> Agreed::agreed(const Terms& all) const {
                  .largest = all.largest,
                  .most_bytes = all.most_bytes,
                  .most_messages = all.most_messages,
+                 .most_runs = all.most_runs,
                  .shared_memory = all.shared_memory != 0,
                  .by_hub = all.by_hub != 0,
-                 .sharing = std::max(all.sharing, 1)},
+                 .sharing = std::max(all.sharing, 1),
+                 .prices = all.prices.possible() ? std::optional(all.prices) : std::nullopt,
+                 .all_priced = all.all_priced != 0},
                 options_.schedule);
 }
 
@@ -230,7 +242,7 @@ std::string Agreed::explain() const {
     text += us > 0 ? fmt::format("    {:<10}expected {:.4g} us\n", schedule_name(static_cast<Schedule>(i)), us)
                    : fmt::format("    {:<10}not possible here\n", schedule_name(static_cast<Schedule>(i)));
   }
-  return text;
+  return text + fmt::format("  by {}\n", choice_->prices);
 }
 
 // --- everyone to everyone, and neighbours ----------------------------------------------------------------------------

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "lacuna/base/base.hpp"
+#include "lacuna/guide/exchange_prices.hpp"
 #include "lacuna/guide/message_ways.hpp"
 #include "lacuna/layout/layout.hpp"
 #include "lacuna/method/method.hpp"
@@ -150,9 +151,10 @@ struct Profile {
   std::string created;  ///< when, in UTC
   std::string file;     ///< where it was read; empty for the built-in one
   std::vector<Class> classes;
-  std::optional<MessagePrices> messages;  ///< of ranks that share memory, where this machine's were measured
-  std::vector<Learned> learned;           ///< by programs
-  std::vector<std::string> warnings;      ///< from elsewhere, from an older library, not there
+  std::optional<MessagePrices> messages;    ///< of ranks that share memory, where this machine's were measured
+  std::optional<ExchangePrices> exchanges;  ///< where this machine's were measured
+  std::vector<Learned> learned;             ///< by programs
+  std::vector<std::string> warnings;        ///< from elsewhere, from an older library, not there
 
   /// The class whose messages take most nearly so long; the first if `message_us` is 0. Null if there is none, or if
   /// all are so far from it that they say nothing (a factor of kSameClass).

@@ -35,6 +35,8 @@ Result<Sheet> sheet_in(const Json& json, const Axes& axes, const std::string& wh
 Result<void> same_axes(const Json& json, const Axes& axes, const std::string& where);
 /// The member `messages` of a profile: docs/reference/files.md has it. Nothing: the profile has none.
 Result<std::optional<MessagePrices>> messages_in(const Json& profile, const std::string& where);
+/// The member `exchanges`, likewise.
+Result<std::optional<ExchangePrices>> exchanges_in(const Json& profile, const std::string& where);
 /// Of [14 numbers], as numbers_of().
 Result<layout::PairOutline> pair_in(const Json& json, const std::string& where);
 /// "pack/mapped/none"; nothing for one of another version.

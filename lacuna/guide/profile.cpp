@@ -130,11 +130,16 @@ Result<Profile> profile_of(const Json& json, const std::string& file) {
   profile.file = file;
   for (const Json& each : *LACUNA_TRY(member(json, "classes", Json::value_t::array, "a list", file)))
     profile.classes.push_back(LACUNA_TRY(class_of(each, biases_name, file)));
-  // An addition to the rest, which holds without it.
+  // Additions to the rest, which holds without them.
   if (auto messages = messages_in(json, file)) {
     profile.messages = *std::move(messages);
   } else {
     profile.warnings.push_back(messages.error().message + "; the usual times of messages hold. `lacuna guide` measures them again");
+  }
+  if (const auto exchanges = exchanges_in(json, file)) {
+    profile.exchanges = *exchanges;
+  } else {
+    profile.warnings.push_back(exchanges.error().message + "; the usual prices of exchanges hold. `lacuna guide` measures them again");
   }
   return profile;
 }
@@ -263,9 +268,11 @@ Profile written_profile(const std::string& nic, const std::string& file) {
   if (profile.nic != nic_label(nic))
     profile.warnings.push_back(fmt::format("{} is of NIC {}, not of {}", file, profile.nic, nic_label(nic)));
   const bool elsewhere = !simulated_platform(nic) && profile.machine != machine_name();
-  if (elsewhere) profile.messages.reset();
-  if (elsewhere)
+  if (elsewhere) {
+    profile.messages.reset();
+    profile.exchanges.reset();
     profile.warnings.push_back(fmt::format("{} is from elsewhere: measured on {}, this is {}", file, profile.machine, machine_name()));
+  }
   if (numbers_of(profile.version) < numbers_of(base::version()))
     profile.warnings.push_back(fmt::format("{} is older than the library: of version {}, this is {}; measure again with `lacuna guide`",
                                            file, profile.version, base::version()));

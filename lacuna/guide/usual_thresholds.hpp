@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "lacuna/guide/exchange_prices.hpp"
 #include "lacuna/guide/mpi_ways.hpp"
 
 namespace lacuna::guide::usual {
@@ -64,25 +65,20 @@ inline constexpr std::int64_t kTimedMessage = 32 << 10, kTimedPiece = 2 << 10;
 
 // --- exchanges -------------------------------------------------------------------------------------------------------
 
-/// Of messages among many, in nanoseconds.
-struct ExchangePrices {
-  double message;  ///< a small one among many that are under way: both ends' CPUs
-  double large;    ///< one that is not eager: its announcement, windows or registrations
-  double latency;  ///< of a small one that everybody waits for
-  double look;     ///< each look at one peer while waiting: a communicator looks at all of them
-  double block;    ///< a block that is gathered, or scattered
-  double byte;
-  double device;  ///< the part of a message's time that is its NIC's: ranks that share one wait for one another there
-};
-/// Where CPUs share memory: docs/notes/message-speed.md has 0.15 to 0.45 us for 64 bytes one way, near and apart; 16
-/// KiB take 1.1 to 2.2 us, 1 MiB 34 to 120.
-inline constexpr ExchangePrices kShared{.message = 200, .large = 1000, .latency = 500, .look = 10, .block = 10, .byte = 0.05, .device = 0};
+/// Where no rank's profile has prices. Where CPUs share memory: docs/notes/message-speed.md has 0.15 to 0.45 us for 64
+/// bytes one way, near and apart; 16 KiB take 1.1 to 2.2 us, 1 MiB 34 to 120.
+inline constexpr ExchangePrices kShared{{/*latency*/ 500, /*message*/ 200, /*large*/ 1000, /*block*/ 10, /*byte*/ 0.05F}};
 /// On a network: NIC `model` with connectx5-rocev2, 4 to 64 ranks, exchanges of 4 bytes one after the other. at_once
 /// took 5.8, 7.9, 12.0, 19.8 and 32.5 us with 4, 8, 16, 32 and 64 ranks; forward 5.7 us a round with 16 ranks, and 7.3
 /// with 64, of which the looks at all peers (20 ns each, more than once in a round) are what grows. A message that is
-/// not eager took 100 us, most of it two registrations and their ends.
-inline constexpr ExchangePrices kWire{
-    .message = 450, .large = 100'000, .latency = 4700, .look = 30, .block = 13, .byte = 0.15, .device = 365};
+/// not eager took 14 us beside its latency and its bytes, as `lacuna guide --nic model` measures it: the same memory
+/// again and again. Two registrations and their ends are 80 us more.
+inline constexpr ExchangePrices kWire{{/*latency*/ 4700, /*message*/ 450, /*large*/ 14'000, /*block*/ 13, /*byte*/ 0.15F}};
+/// Each look at one peer while waiting: a communicator looks at all of them. Two ranks do not tell what it takes.
+inline constexpr double kSharedLook = 10, kWireLook = 30;
+/// The part of a message's time that is its NIC's, at most: ranks that share one wait for one another there. On the
+/// model `nic.request` and `nic.packet`; two ranks on two nodes share none.
+inline constexpr double kWireDevice = 365;
 /// So many messages that are not eager at once are no burden: one of 96 KiB took nearly twice as long where 4 MiB of
 /// windows were in use instead of 1.5 (more pages than the TLB has; docs/notes/message-speed.md), and each has up to
 /// 512 KiB. On a network each holds memory that is registered, or staged.

@@ -270,6 +270,8 @@ class Communicator {
   [[nodiscard]] const base::Error* lost() const;
   /// Whether ranks are connected when they first talk (Group::hub), so that a look finds what any of them sent.
   [[nodiscard]] bool by_hub() const;
+  /// What this machine's profile says of exchanges among many ranks; nothing: it does not.
+  [[nodiscard]] const std::optional<guide::ExchangePrices>& exchange_prices() const;
 
   // Sends and receives that are begun. The memory, from `base` as the layout says, belongs to the request until it is
   // done; that of a send may not change meanwhile. Errors: invalid_argument (no such rank, a tag below 0, a receive

@@ -27,7 +27,6 @@ struct Scale {
   std::vector<std::int64_t> began, ended;
   nic::World::Usage before, after, most;  // sums over all ranks; the largest of any
   collective::Choice choice;
-  collective::Schedule automatic = collective::Schedule::at_once;
 
   static std::uint64_t word(std::size_t from, std::size_t to, std::size_t i) { return from << 40 | to << 20 | (i & 0xfffff); }
 
@@ -61,24 +60,8 @@ struct Scale {
       note(world.usage(rank));
     }
     LACUNA_TRY(meet(*ranks));
-    if (rank == 0) {
-      choice = *exchange->choice();
-      // What would be taken if none was asked for, by the same load
-      automatic = LACUNA_TRY(collective::choose(load(context.limits().sharing))).schedule;
-    }
+    if (rank == 0) choice = *exchange->choice();
     return check(own, in, size);
-  }
-
-  [[nodiscard]] collective::Load load(int sharing) const {
-    const auto bytes = static_cast<std::int64_t>(elements * kElement);
-    return {.ranks = world.ranks(),
-            .everyone = true,
-            .largest = bytes,
-            .most_bytes = bytes * (world.ranks() - 1),
-            .most_messages = world.ranks() - 1,
-            .shared_memory = false,
-            .by_hub = true,
-            .sharing = sharing};
   }
 
   static void add(nic::World::Usage& to, const nic::World::Usage& one) {
@@ -137,7 +120,7 @@ nb::dict simulate_scale(const std::string& profile, int ranks, int ranks_per_nod
   nb::dict row;
   row["us"] = static_cast<double>(*std::ranges::max_element(scale.ended) - *std::ranges::min_element(scale.began)) / 1000;
   row["schedule"] = std::string(collective::schedule_name(scale.choice.schedule));
-  row["automatic"] = std::string(collective::schedule_name(scale.automatic));
+  row["automatic"] = std::string(collective::schedule_name(scale.choice.best));
   row["expected_us"] = expected;
   row["messages"] = scale.after.messages - scale.before.messages;
   row["bytes"] = scale.after.bytes - scale.before.bytes;

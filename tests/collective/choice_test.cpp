@@ -77,6 +77,25 @@ TEST(Choice, BlocksOfRanksThatShareANicAreForwardedSooner) {
   }
 }
 
+// A CPU gathers and scatters the runs of blocks by any schedule. Where messages wait for a NIC that many share, it does
+// so meanwhile, but not where it stores and forwards them.
+TEST(Choice, RunsOfBlocksTakeTime) {
+  const auto expected = [](const Load& load, Schedule schedule) { return choose(load)->expected_us[static_cast<std::size_t>(schedule)]; };
+  for (const bool shared : {false, true}) {
+    for (const int sharing : {1, 64}) {
+      Load plain = everyone(64, 512, shared);
+      plain.sharing = sharing;
+      plain.most_runs = 2 * plain.most_messages;  // contiguous
+      Load gaps = plain;
+      gaps.most_runs = 2 * plain.most_messages + 4000;
+      const double forward = expected(gaps, Schedule::forward) - expected(plain, Schedule::forward);
+      const double direct = expected(gaps, Schedule::at_once) - expected(plain, Schedule::at_once);
+      EXPECT_NEAR(forward, shared ? 40 : 52, 1e-6) << "4000 runs";
+      EXPECT_NEAR(direct, sharing == 64 && !shared ? 0 : forward, 1e-6);
+    }
+  }
+}
+
 TEST(Choice, LargeBlocksOfManyRanksGoInPairs) {
   for (const bool shared : {false, true}) {
     EXPECT_EQ(chosen(everyone(64, 1 << 20, shared)), Schedule::pairwise);

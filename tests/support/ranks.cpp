@@ -71,6 +71,7 @@ std::string in_processes(const Setting& setting, std::vector<protocol::Group> ma
     children.push_back(std::make_unique<Child>([&] {
       protocol::Group own = std::move(made[i]);
       made.clear();
+      if (setting.before) setting.before(own.rank);
       return run_rank(setting, std::move(own), finish, program);
     }));
   }

@@ -22,6 +22,7 @@ struct Setting {
   bool pins = false;       ///< on a NIC that pins (can_pin()); threads. Else on NIC local, or ofi if that is tested
   nic::OpenOptions nic;
   protocol::Options options;
+  std::function<void(int rank)> before = {};  ///< of a process: what it does before it has a communicator
 };
 
 /// The device under test pins pages, or the fake of one does from now on (tests/support/mlx5). Errors: unsupported.

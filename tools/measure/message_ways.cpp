@@ -7,7 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "tools/measure/proof.hpp"
+#include "tools/measure/exchange_prices.hpp"
+#include "tools/measure/message_memory.hpp"
 #include "tools/measure/statistics.hpp"
 
 namespace lacuna::measure {
@@ -15,7 +16,7 @@ namespace {
 
 using guide::MessageWay;
 
-constexpr int kDataTag = 1, kWordTag = 2, kWireTag = 3;
+constexpr int kDataTag = 1, kWireTag = 3;
 constexpr std::int64_t kMostWire = 1 << 28;
 constexpr std::int64_t kMostBytes = 1 << 30;   // of a cell
 constexpr std::int64_t kMostEager = 16 << 10;  // that a channel takes
@@ -23,17 +24,14 @@ constexpr double kBatchNs = 60'000;            // of round trips that are timed 
 constexpr int kMostTrips = 64;
 constexpr int kFewestMessageRounds = 5, kMostMessageRounds = 201;
 constexpr double kLongTrip = 1e6;  // ns: one that fills the caches by itself
+constexpr std::int64_t kExchangesFollow = -1;
 
 // What rank 1 does next: round trips by a way, of which it looks at the last one's bytes, or nothing any more.
 struct MessageTurn {
   MessageCell cell;
   std::int64_t way = 0;
-  std::int64_t trips = 0;  // 0: it is over
+  std::int64_t trips = 0;  // 0: it is over; kExchangesFollow: of exchanges, which have turns of their own
   std::int64_t seed = 0;   // of the bytes that are compared; 0: none are
-};
-// Its answer to a turn with a seed.
-struct MessageVerdict {
-  std::array<char, 256> wrong{};
 };
 
 // Gaps of the length of a run, or, listed, of a half to one and a half of it. The runs ascend.
@@ -54,41 +52,6 @@ Result<Layout> layout_of(const MessageCell& cell) {
   return Layout::hindexed_block(1, places, run);
 }
 
-// One rank's memory for a cell.
-class MessageMemory {
- public:
-  explicit MessageMemory(Layout layout)
-      : layout_(std::move(layout)),
-        windows_(layout_, layout_.true_lower_bound() + layout_.true_extent()),
-        send_(static_cast<std::size_t>(layout_.true_lower_bound() + layout_.true_extent() + 2 * kGuard)),
-        receive_(send_.size()) {}
-  static Result<MessageMemory> of(const MessageCell& cell) { return MessageMemory(LACUNA_TRY(layout_of(cell))); }
-  void begin(std::uint64_t seed) {
-    const std::vector<std::byte> stream = stream_of(seed, layout_.size());
-    write_stream(layout_, send_base(), stream);
-    lay_pattern(receive_);
-    poison(layout_, receive_base());
-  }
-  [[nodiscard]] std::string wrong(std::uint64_t seed) {
-    return examine(layout_, receive_base(), windows_, stream_of(seed, layout_.size()));
-  }
-  [[nodiscard]] const Layout& layout() const { return layout_; }
-  [[nodiscard]] std::byte* send_base() { return send_.data() + kGuard; }
-  [[nodiscard]] std::byte* receive_base() { return receive_.data() + kGuard; }
-
- private:
-  Layout layout_;
-  CheckedRanges windows_;
-  std::vector<std::byte> send_, receive_;
-};
-
-template <class T>
-Layout layout_of_value() {
-  return *Layout::bytes(sizeof(T));
-}
-
-// What each end sends is known to the other by the seed of the turn.
-constexpr std::uint64_t seed_of(std::int64_t turn, int rank) { return static_cast<std::uint64_t>(2 * turn + rank); }
 
 Result<void> trip(protocol::Communicator& ranks, MessageMemory& memory) {
   const int peer = 1 - ranks.rank();
@@ -100,7 +63,7 @@ Result<void> trip(protocol::Communicator& ranks, MessageMemory& memory) {
 
 Result<void> trips(protocol::Communicator& ranks, MessageMemory& memory, const MessageTurn& turn) {
   ranks.force(static_cast<MessageWay>(turn.way));
-  if (turn.seed != 0) memory.begin(seed_of(turn.seed, ranks.rank()));
+  if (turn.seed != 0) memory.begin(ranks, turn.seed);
   for (std::int64_t i = 0; i < turn.trips; ++i) LACUNA_TRY(trip(ranks, memory));
   ranks.force(std::nullopt);
   return {};
@@ -181,11 +144,7 @@ class Measuring {
     const MessageTurn turn{.cell = cell_, .way = static_cast<std::int64_t>(way), .trips = 1, .seed = ++seed_};
     LACUNA_TRY(say(turn));
     LACUNA_TRY(trips(ranks_, memory_, turn));
-    MessageVerdict theirs;
-    LACUNA_TRY(ranks_.recv(&theirs, layout_of_value<MessageVerdict>(), 1, kWordTag));
-    theirs.wrong.back() = '\0';
-    std::string wrong = memory_.wrong(seed_of(turn.seed, 1));
-    if (wrong.empty()) wrong = theirs.wrong.data();
+    const std::string wrong = LACUNA_TRY(memory_.wrong(ranks_, turn.seed));
     if (wrong.empty()) return {};
     const std::string what = cell_.given != 0 ? fmt::format("{} bytes", memory_.layout().size())
                                               : fmt::format("{} bytes in {} runs of {}", cell_.bytes, cell_.listed != 0 ? "listed" : "regular", cell_.run);
@@ -222,12 +181,12 @@ bool same(const MessageCell& a, const MessageCell& b) {
 
 // At rank 1: a cell's, or the layout that rank 0 says.
 Result<MessageMemory> memory_of(protocol::Communicator& ranks, const MessageCell& cell) {
-  if (cell.given == 0) return MessageMemory::of(cell);
+  if (cell.given == 0) return MessageMemory::of(LACUNA_TRY(layout_of(cell)));
   if (cell.wire_bytes <= 0 || cell.wire_bytes > kMostWire)
     return base::fail(base::Code::invalid_argument, fmt::format("a layout's wire form of {} bytes", cell.wire_bytes));
   std::vector<std::byte> wire(static_cast<std::size_t>(cell.wire_bytes));
   LACUNA_TRY(ranks.recv(wire.data(), LACUNA_TRY(Layout::bytes(cell.wire_bytes)), 0, kWireTag));
-  return MessageMemory(LACUNA_TRY(layout::decode(wire)));
+  return MessageMemory::of(LACUNA_TRY(layout::decode(wire)));
 }
 
 }  // namespace
@@ -235,24 +194,29 @@ Result<MessageMemory> memory_of(protocol::Communicator& ranks, const MessageCell
 protocol::Options message_options() { return {.eager_bytes = kMostEager}; }
 
 Result<MessageTimes> measure_messages(protocol::Communicator& ranks, const MessageCell& cell) {
-  return Measuring(ranks, cell, LACUNA_TRY(MessageMemory::of(cell)), ways_of(ranks, cell)).run();
+  return Measuring(ranks, cell, LACUNA_TRY(MessageMemory::of(LACUNA_TRY(layout_of(cell)))), ways_of(ranks, cell)).run();
 }
 
 Result<MessageTimes> measure_messages(protocol::Communicator& ranks, const Layout& layout, std::span<const MessageWay> ways,
                                       double milliseconds) {
   static std::int64_t number = 0;  // one communicator measures at a time
-  const std::int64_t reach = layout.true_lower_bound() + layout.true_extent();
-  if (layout.size() == 0 || layout.true_lower_bound() < 0 || reach > kMostBytes || LACUNA_TRY(layout.overlaps()))
+  if (layout.size() == 0 || layout.true_lower_bound() != 0 || layout.true_extent() > kMostBytes || LACUNA_TRY(layout.overlaps()))
     return base::fail(base::Code::invalid_argument,
-                      fmt::format("a layout of {} bytes from {} to {}; it needs bytes, none twice, from 0 to {} at most", layout.size(),
-                                  layout.true_lower_bound(), reach, kMostBytes));
-  return Measuring(ranks, {.milliseconds = milliseconds, .given = ++number}, MessageMemory(layout), ways).run();
+                      fmt::format("a layout of {} bytes from {} on, over {}; it needs bytes, none twice, from 0 on, over {} at most",
+                                  layout.size(), layout.true_lower_bound(), layout.true_extent(), kMostBytes));
+  return Measuring(ranks, {.milliseconds = milliseconds, .given = ++number}, LACUNA_TRY(MessageMemory::of(layout)), ways).run();
 }
 
 Result<double> probe_messages(protocol::Communicator& ranks) {
   constexpr std::int64_t bytes = 16 << 10;
   const MessageCell cell{.bytes = bytes, .run = bytes};
-  return Measuring(ranks, cell, LACUNA_TRY(MessageMemory::of(cell)), {}).probe(MessageWay::wide);
+  return Measuring(ranks, cell, LACUNA_TRY(MessageMemory::of(LACUNA_TRY(layout_of(cell)))), {}).probe(MessageWay::wide);
+}
+
+Result<guide::ExchangePrices> measure_exchanges(protocol::Communicator& ranks, double milliseconds) {
+  const MessageTurn turn{.trips = kExchangesFollow};
+  LACUNA_TRY(ranks.send(&turn, layout_of_value<MessageTurn>(), 1, kWordTag));
+  return time_exchanges(ranks, milliseconds);
 }
 
 Result<void> answer_messages(protocol::Communicator& ranks) {
@@ -262,17 +226,17 @@ Result<void> answer_messages(protocol::Communicator& ranks) {
     MessageTurn turn;
     LACUNA_TRY(ranks.recv(&turn, layout_of_value<MessageTurn>(), 0, kWordTag));
     if (turn.trips == 0) return {};
+    if (turn.trips == kExchangesFollow) {
+      LACUNA_TRY(answer_exchanges(ranks));
+      continue;
+    }
     if (!memory || !same(of, turn.cell)) {
       memory.reset();
       memory.emplace(LACUNA_TRY(memory_of(ranks, turn.cell)));
       of = turn.cell;
     }
     LACUNA_TRY(trips(ranks, *memory, turn));
-    if (turn.seed == 0) continue;
-    const std::string wrong = memory->wrong(seed_of(turn.seed, 0));
-    MessageVerdict verdict;
-    std::ranges::copy(wrong.substr(0, verdict.wrong.size() - 1), verdict.wrong.begin());
-    LACUNA_TRY(ranks.send(&verdict, layout_of_value<MessageVerdict>(), 0, kWordTag));
+    if (turn.seed != 0) LACUNA_TRY(memory->wrong(ranks, turn.seed));
   }
 }
 

@@ -35,6 +35,9 @@ Result<MessageTimes> measure_messages(protocol::Communicator& ranks, const layou
                                       double milliseconds);
 /// Rank 0: what a message of 16 KiB takes now, in microseconds: near ranks and distant ones differ. Errors: as above.
 Result<double> probe_messages(protocol::Communicator& ranks);
+/// Rank 0: prices of exchanges, in rounds that begin until so much time of the NIC's clock is over. Errors: transfer
+/// (wrong bytes arrived), those of exchanges.
+Result<guide::ExchangePrices> measure_exchanges(protocol::Communicator& ranks, double milliseconds);
 /// Rank 1: answers until end_messages(). Errors: those of messages.
 Result<void> answer_messages(protocol::Communicator& ranks);
 /// Rank 0: rank 1 returns. Errors: as above.

@@ -1,5 +1,5 @@
-// `lacuna-worker --messages`: times of the ways of messages by request, JSON lines in, JSON lines out
-// (docs/design/worker.md).
+// `lacuna-worker --messages`: times of the ways of messages, and prices of exchanges, by request: JSON lines in, JSON
+// lines out (docs/design/worker.md).
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -25,13 +25,13 @@ struct Ranks {
 };
 
 // The two ranks get a CPU each where there are two.
-Result<Ranks> join_ranks(int rank, base::Fd socket) {
+Result<Ranks> join_ranks(const std::string& nic, int rank, base::Fd socket) {
   if (base::usable_cpus() > 1) LACUNA_TRY(base::pin_to_cpu(rank));
-  Ranks made{.context = LACUNA_TRY(nic::open("local"))};
+  Ranks made{.context = LACUNA_TRY(nic::open(nic))};
   protocol::Group group{.rank = rank};
   group.peers.resize(2);
   group.peers[static_cast<std::size_t>(1 - rank)] = std::make_unique<nic::UnixBootstrap>(std::move(socket));
-  made.communicator = LACUNA_TRY(Communicator::create(*made.context, "local", std::move(group), message_options()));
+  made.communicator = LACUNA_TRY(Communicator::create(*made.context, nic, std::move(group), message_options()));
   return made;
 }
 
@@ -57,6 +57,9 @@ Result<std::vector<std::byte>> bytes_of(std::string_view digits) {
 
 // {"bytes", "run", "milliseconds"}, of both forms together.
 Result<Json> answer_cell(Communicator& ranks, const Json& request) {
+  const nic::PathInfo* mapped = ranks.context().limits().path(nic::Path::mapped);
+  if (mapped == nullptr || !mapped->available)
+    return base::fail(base::Code::invalid_argument, "these ranks share no memory, and ways of messages are of ranks that do");
   Json ns = Json::object();
   MessageCell cell{.bytes = request.at("bytes"), .run = request.at("run"), .milliseconds = request.at("milliseconds").get<double>() / 2};
   for (const char* form : {"regular", "listed"}) {
@@ -75,16 +78,32 @@ Result<Json> answer_given(Communicator& ranks, const Json& request) {
   return Json{{"ns", form_of(LACUNA_TRY(measure_messages(ranks, layout, ways, request.at("milliseconds"))))}};
 }
 
+// {"exchanges": {"milliseconds"}}
+Result<Json> answer_prices(Communicator& ranks, const Json& request) {
+  const guide::ExchangePrices prices = LACUNA_TRY(measure_exchanges(ranks, request.at("milliseconds")));
+  Json ns = Json::object();
+  for (std::size_t i = 0; i < guide::kExchangePrices; ++i) {
+    const auto price = static_cast<guide::ExchangePrice>(i);
+    ns[std::string(guide::exchange_price_name(price))] = prices[price];
+  }
+  return ns;
+}
+
+Result<Json> answer(Communicator& ranks, const Json& request, std::string_view what) {
+  if (what == "given") return answer_given(ranks, request);
+  return what == "exchanges" ? answer_prices(ranks, request["exchanges"]) : answer_cell(ranks, request);
+}
+
 // A request that is none has an answer; a wrong byte ends it.
 Result<void> answer_requests(Communicator& ranks) {
   for (std::string line; std::getline(std::cin, line);) {
     if (line.empty()) continue;
     try {
       const Json request = Json::parse(line);
-      const bool given = request.contains("wire");
-      const Result<Json> cell = given ? answer_given(ranks, request) : answer_cell(ranks, request);
-      print(cell ? Json{{given ? "given" : "cell", *cell}} : Json{{"error", cell.error().text()}});
-      if (!cell && cell.error().code != base::Code::invalid_argument) return std::unexpected(cell.error());
+      const char* const what = request.contains("wire") ? "given" : request.contains("exchanges") ? "exchanges" : "cell";
+      const Result<Json> found = answer(ranks, request, what);
+      print(found ? Json{{what, *found}} : Json{{"error", found.error().text()}});
+      if (!found && found.error().code != base::Code::invalid_argument) return std::unexpected(found.error());
     } catch (const Json::exception& error) {  // a missing or mistyped member
       print({{"error", error.what()}});
     }
@@ -92,13 +111,22 @@ Result<void> answer_requests(Communicator& ranks) {
   return end_messages(ranks);
 }
 
-Result<void> lead_messages(base::Fd socket) {
-  const Ranks ranks = LACUNA_TRY(join_ranks(0, std::move(socket)));
+Result<void> lead_messages(const std::string& nic, base::Fd socket) {
+  const Ranks ranks = LACUNA_TRY(join_ranks(nic, 0, std::move(socket)));
   return answer_requests(*ranks.communicator);
 }
 
-Result<void> assist_messages(base::Fd socket) {
-  const Ranks ranks = LACUNA_TRY(join_ranks(1, std::move(socket)));
+// Both ranks in this process.
+Result<void> simulate_messages(const std::string& nic, const std::string& platform) {
+  const auto world = LACUNA_TRY(nic::simulate({.profile = platform, .overrides = {}, .limits = {}}));
+  return world->run([&](int rank) -> Result<void> {
+    const auto ranks = LACUNA_TRY(Communicator::create(world->context(rank), nic, protocol::form_group(*world, rank), message_options()));
+    return rank == 0 ? answer_requests(*ranks) : answer_messages(*ranks);
+  });
+}
+
+Result<void> assist_messages(const std::string& nic, base::Fd socket) {
+  const Ranks ranks = LACUNA_TRY(join_ranks(nic, 1, std::move(socket)));
   Result<void> answered = answer_messages(*ranks.communicator);
   if (!answered && answered.error().code == base::Code::peer_lost) return {};  // rank 0 says why
   return answered;
@@ -106,7 +134,8 @@ Result<void> assist_messages(base::Fd socket) {
 
 }  // namespace
 
-int serve_messages() {
+int serve_messages(const std::string& nic) {
+  if (const auto platform = guide::simulated_platform(nic)) return report_failure(simulate_messages(nic, *platform), "messages");
   auto sockets = nic::UnixBootstrap::socket_pair();
   if (!sockets) return report_failure(std::unexpected(sockets.error()), "messages");
   const pid_t parent = getpid();
@@ -116,10 +145,10 @@ int serve_messages() {
     prctl(PR_SET_PDEATHSIG, SIGKILL);  // nothing outlives rank 0
     if (getppid() != parent) return 1;
     sockets->first = base::Fd();
-    std::_Exit(report_failure(assist_messages(std::move(sockets->second)), "rank 1 of messages"));
+    std::_Exit(report_failure(assist_messages(nic, std::move(sockets->second)), "rank 1 of messages"));
   }
   sockets->second = base::Fd();
-  const int code = report_failure(lead_messages(std::move(sockets->first)), "rank 0 of messages");
+  const int code = report_failure(lead_messages(nic, std::move(sockets->first)), "rank 0 of messages");
   int status = 0;
   waitpid(child, &status, 0);
   return code != 0 || WIFEXITED(status) == 0 ? 1 : WEXITSTATUS(status);

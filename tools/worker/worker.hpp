@@ -13,8 +13,9 @@ namespace lacuna::measure {
 int serve(const std::string& nic, const nic::OpenOptions& options = {}, const std::string& fault = {});
 /// The same for simulations, which need no second process.
 int serve_simulations();
-/// Forks the second rank, and answers requests for the ways of messages between ranks that share memory.
-int serve_messages();
+/// Forks the second rank, if the NIC is not simulated, and answers requests for the ways of messages between ranks that
+/// share memory, and for prices of exchanges.
+int serve_messages(const std::string& nic);
 
 /// The same with a receiver on another machine, where serve_others() listens at `address`, host:port. Both know
 /// LACUNA_SECRET. `visit`: the same for all workers of one command; empty: it is the only one.

@@ -39,6 +39,7 @@ class Choices {
   /// The path of the way that is best for two such layouts in ordinary memory; null: there is none.
   [[nodiscard]] std::optional<nic::Path> path_of(const Layout& layout);
 
+  [[nodiscard]] const guide::Profile& profile() const { return peer_->profile(); }
   /// The ways to ranks that share memory.
   [[nodiscard]] MessageWays& messages() { return messages_; }
 

@@ -34,6 +34,7 @@ int Communicator::size() const { return parts_->local.size(); }
 nic::Context& Communicator::context() { return parts_->local.context; }
 const base::Error* Communicator::lost() const { return parts_->local.lost ? &*parts_->local.lost : nullptr; }
 bool Communicator::by_hub() const { return parts_->local.hub != nullptr; }
+const std::optional<guide::ExchangePrices>& Communicator::exchange_prices() const { return parts_->choices.profile().exchanges; }
 
 // --- sends and receives ----------------------------------------------------------------------------------------------
 

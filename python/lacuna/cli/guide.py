@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -14,7 +14,7 @@ from rich.console import Console
 from lacuna import clock
 from lacuna.bench import command_exit
 from lacuna.bench.delivery import Delivery, show_written
-from lacuna.bench.messages import ways_table as messages_table
+from lacuna.bench.messages.between_ranks import BetweenRanks
 from lacuna.bench.mpi import ways_run
 from lacuna.bench.progress import Meter
 from lacuna.cli import campaign_command, listen, validate
@@ -46,9 +46,9 @@ from lacuna.mpi.interposer import MpiError
 from lacuna.mpi.ways import WaysError
 from lacuna.mpi.ways_profile import MpiProfile
 from lacuna.report import guide_tables
-from lacuna.worker import messages as message_ways
 from lacuna.worker import remote_host
-from lacuna.worker.client import Worker, find_worker
+from lacuna.worker.client import Worker
+from lacuna.worker.messages import FailedError
 from lacuna.worker.process import WorkerError
 from lacuna.worker.protocol import written
 from lacuna.worker.remote_host import RemoteHost
@@ -77,11 +77,8 @@ _FITTED_EACH_SECOND = 60
 _MPI_BUDGET = 120.0
 """Seconds: the least budget that has time for the MPI on the PATH."""
 
-_MESSAGE_SECONDS = 8.0
-"""For the ways of messages, as far as is known before: of a budget that has time for a profile of all."""
 _MESSAGE_BUDGET = 60.0
-_MESSAGE_MS = 40.0
-"""For the race of these ways at one size and run length."""
+"""Seconds: the least budget that has time for the ways of messages."""
 
 HELP = """Measure every method on this machine and write the guide: for this block size and count, use this method.
 
@@ -101,9 +98,10 @@ $XDG_CONFIG_HOME/lacuna/profiles (~/.config/lacuna/profiles); LACUNA_PROFILE nam
 
 A further run refines the profile: it measures other pairs of layouts, and keeps those that it has.
 
-A budget of 60 s or more, and so the usual one, has 8 s for the ways of messages between ranks that share memory: eager,
-streams, direct copies, rendezvous, each forced in turn. They go into the profile, too, which otherwise keeps those that
-it had.
+Behind everything else it measures, in a second, what messages of an exchange among many ranks cost; schedules of
+collectives are chosen by that. A budget of 60 s or more, and so the usual one, has 8 s for the ways of messages between
+ranks that share memory: eager, streams, direct copies, rendezvous, each forced in turn. Both go into the profile, which
+otherwise keeps those that it had.
 
 With --validate: how much longer the chosen way takes than the best one, for layouts that no fit has seen. The data
 are {"regret_geomean", "regret_p95", "regret_max", "prediction_error_median", "rules", "pairs"}.
@@ -154,10 +152,6 @@ class GuideCommand:
     regret: float
     cells: list[Cell] = field(default_factory=list)
     bindings: list[tuple[int, float]] = field(default_factory=list)
-    messages: dict[str, Any] | None = None
-    messages_failure: WorkerError | message_ways.FailedError | None = None
-    messages_interrupted: bool = False
-    """The profile of everything else is whole, and is kept."""
     explorers: list[Explorer] = field(default_factory=list)
 
     @property
@@ -178,29 +172,11 @@ class GuideCommand:
         has_time = not self.quick and self.seconds >= _MPI_BUDGET
         return next(iter(find_mpis(())), None) if has_time and self.nic == "local" and not self.host else None
 
-    @property
-    def has_messages(self) -> bool:
-        """Whether ways of messages are measured, too, behind everything else of this NIC."""
-        return not self.quick and self.seconds >= _MESSAGE_BUDGET and self.nic == "local" and not self.host
-
-    def measure_messages(self, console: Console, silence: float | None) -> None:
-        """What it finds goes into the profile."""
-        ends, cells = clock.now() + _MESSAGE_SECONDS, len(message_ways.CELLS)
-        with Meter(console, cells, _MESSAGE_SECONDS, "sizes of messages") as meter:
-
-            def told(done: int) -> None:
-                meter.advance(done, cells, ends - clock.now())
-
-            try:
-                with command_exit.terminable():
-                    self.messages = message_ways.measure(find_worker(), _MESSAGE_MS, silence or FULL.silence, told)
-            except KeyboardInterrupt:
-                self.messages_interrupted = True
-                console.print("No ways of messages were measured: interrupted. The rest is kept", soft_wrap=True)
-            except message_ways.MovedError as e:
-                console.print(f"No ways of messages were measured: {e}", soft_wrap=True, markup=False)
-            except (WorkerError, message_ways.FailedError) as e:
-                self.messages_failure = e
+    @cached_property
+    def between_ranks(self) -> BetweenRanks:
+        """Behind everything else of this NIC. Prices of exchanges take a second, so every profile gets them."""
+        has_messages = not self.quick and self.seconds >= _MESSAGE_BUDGET and self.nic == "local" and not self.host
+        return BetweenRanks(worker_nic(self.nic), self.fits and not self.host, has_messages)
 
     def measure(
         self, console: Console, silence: float | None, started: float, remote: RemoteHost | None
@@ -211,7 +187,7 @@ class GuideCommand:
             replace(self.effort, silence=silence or self.effort.silence),
             self.effort.deadline(started, self.budget)
             - (ways_run.SECONDS if self.mpi else 0)
-            - (_MESSAGE_SECONDS if self.has_messages else 0),
+            - self.between_ranks.seconds,
             self._prepare,
             remote=remote,
             at_last=self._time_bindings if self.fits else None,
@@ -259,7 +235,8 @@ class GuideCommand:
                 most_rows = min(MOST_ROWS, int(_FITTED_EACH_SECOND * self.seconds))
                 profile = calibration.calibrate(result, self.cells, self.bindings, most_rows)
                 if profile:
-                    profile = replace(profile, messages=self.messages)
+                    found = self.between_ranks
+                    profile = replace(profile, messages=found.messages, exchanges=found.exchanges)
                 stored = Stored(profile, profile.store(result.nic.name)) if profile else None
             # Imported here: matplotlib takes half a second, which `lacuna info` need not spend.
             from lacuna.report import guide_page
@@ -268,8 +245,7 @@ class GuideCommand:
 
         files = delivery.write(console, result.to_json(), "guide.json", draw)
         guide_tables.show(console, result)
-        if self.messages:
-            messages_table.show(console, self.messages)
+        self.between_ranks.show(console)
         show_written(console, files)
         if stored:
             console.print(f"Lacuna chooses by {stored.file} from now on", soft_wrap=True)
@@ -371,18 +347,19 @@ def _measure(
         validate.run(own_nic, delivery, timeout or FULL.silence, remote)
     console = delivery.console()
     result, failure = command.measure(console, timeout, started, remote)
-    if command.has_messages and failure is None and result and not result.interrupted:
-        command.measure_messages(console, timeout)
+    between_ranks = command.between_ranks
+    if failure is None and result and not result.interrupted:
+        between_ranks.measure(console, timeout or FULL.silence)
     if result is not None:
         command.deliver(console, result, Delivery(None if validates else data, output), whole=failure is None)
-        result.interrupted = result.interrupted or command.messages_interrupted
+        result.interrupted = result.interrupted or between_ranks.interrupted
     if command.mpi and failure is None and result and not result.interrupted:
         _measure_mpi_of_path(console, command.mpi)
     if validates and failure is None and result and not result.interrupted:
         validate.run(own_nic, delivery, timeout or FULL.silence)
-    if isinstance(command.messages_failure, message_ways.FailedError):
-        _fail(command.messages_failure)
-    campaign_command.finish(result, failure or command.messages_failure)
+    if isinstance(between_ranks.failure, FailedError):
+        _fail(between_ranks.failure)
+    campaign_command.finish(result, failure or between_ranks.failure)
 
 
 def _measure_mpis(
@@ -426,7 +403,7 @@ def _measure_mpi(
     return ways_run.run(console, installation, line, hosts, quick, timeout)
 
 
-def _fail(error: WaysError | message_ways.FailedError) -> NoReturn:
+def _fail(error: WaysError | FailedError) -> NoReturn:
     Console(stderr=True, highlight=False, soft_wrap=True).print(f"ERROR: {error}", markup=False)
     raise typer.Exit(command_exit.MEASUREMENT_FAILED)
 

@@ -80,6 +80,8 @@ class Profile:
     """Measured pairs of no class: the peers moved meanwhile, or they are too few."""
     messages: dict[str, Any] | None = None
     """Times of the ways of messages (`lacuna.worker.messages`); None where they were not measured."""
+    exchanges: dict[str, float] | None = None
+    """Prices of exchanges (`lacuna.worker.exchange_prices`), likewise."""
 
     @property
     def peers(self) -> str:
@@ -91,7 +93,7 @@ class Profile:
         return nic_label(self.nic.name).startswith("model:")
 
     def document(self) -> dict[str, Any]:
-        messages = {"messages": self.messages} if self.messages else {}
+        between_ranks = {"messages": self.messages, "exchanges": self.exchanges}
         return {
             "schema": SCHEMA,
             "lacuna_version": self.lacuna_version,
@@ -100,19 +102,20 @@ class Profile:
             "peers": self.peers,
             "machine": "simulated" if self.simulated else machine_name(),
             "classes": [c.document() for c in self.classes],
-            **messages,
+            **{name: measured for name, measured in between_ranks.items() if measured},
         }
 
     def store(self, nic: str) -> Path:
         """Writes it to where the library looks for it, and what it keeps of the profile that was there
-        (profile_merge.py, and times of messages), if that was of the same machine, NIC and version. Returns the
-        file."""
+        (profile_merge.py, and what was measured between ranks), if that was of the same machine, NIC and version.
+        Returns the file."""
         file = Path(profile_file(nic))
         file.parent.mkdir(parents=True, exist_ok=True)
         document, before = self.document(), _before(file, self)
         document["classes"] = refined(document["classes"], before.get("classes", []))
-        if "messages" in before:
-            document.setdefault("messages", before["messages"])
+        for name in ("messages", "exchanges"):
+            if name in before:
+                document.setdefault(name, before[name])
         write_whole(file, _compact(json.dumps(document, indent=1)) + "\n")
         return file
 

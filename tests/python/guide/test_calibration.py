@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import grid_subject, look, row
+from fake_messages import EXCHANGES
 from lacuna._core import Layout, price_names, usual_prices
 from synthetic import ONE_PATH, WAYS, billed, run_of, some_pairs
 
@@ -257,6 +258,15 @@ def test_times_of_messages_are_kept_until_there_are_newer_ones() -> None:
     assert stored(replace(profile_of(NEAR), messages=times(200)).store("local"))["messages"] == times(200)
     first.write_text(json.dumps({**stored(first), "machine": "another"}))
     assert "messages" not in stored(profile_of(NEAR).store("local"))
+
+
+def test_prices_of_exchanges_are_kept_until_there_are_newer_ones() -> None:
+    first = replace(profile_of(NEAR), exchanges=EXCHANGES).store("local")
+    _core.check_profile(str(first))
+    assert stored(first)["exchanges"] == EXCHANGES
+    assert stored(profile_of(NEAR).store("local"))["exchanges"] == EXCHANGES
+    newer = {**EXCHANGES, "latency": 900.0}
+    assert stored(replace(profile_of(NEAR), exchanges=newer).store("local"))["exchanges"] == newer
 
 
 def test_an_earlier_file_is_kept_whatever_is_forced(monkeypatch: pytest.MonkeyPatch) -> None:
