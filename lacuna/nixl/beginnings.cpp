@@ -74,6 +74,11 @@ std::optional<Result<void>> Beginnings::check(Transfer& transfer) {
   return transfer.connection->check(transfer);
 }
 
+bool Beginnings::is_ready(const Transfer& transfer) const {
+  const std::scoped_lock lock(mutex_);
+  return transfer.stage_ == Stage::ready;
+}
+
 bool Beginnings::step() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   return lock && std::erase_if(waiting_, [this](Transfer* transfer) { return begin(*transfer); }) > 0;

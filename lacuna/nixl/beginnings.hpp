@@ -26,6 +26,8 @@ class Beginnings {
   Result<void> post(Transfer& transfer, std::optional<std::string> notice);
   /// As Connection::check(). Errors also: timeout (the peer did not answer).
   std::optional<Result<void>> check(Transfer& transfer);
+  /// Whether its peer has answered.
+  [[nodiscard]] bool is_ready(const Transfer& transfer) const;
   /// Moves on those that wait; true if some do no more.
   bool step();
   /// Whether a transfer is none of the connection's: it never began.
@@ -37,7 +39,7 @@ class Beginnings {
   bool begin(Transfer& transfer);
 
   const std::int64_t timeout_ns_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<Transfer*> waiting_;
 };
 

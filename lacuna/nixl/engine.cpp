@@ -262,7 +262,7 @@ nixl_status_t Engine::estimateXferCost(const nixl_xfer_op_t& /*operation*/, cons
   return done("estimateXferCost", [&]() -> Result<nixl_status_t> {
     if (handle == nullptr) return base::fail(Code::invalid_argument, "the transfer was not prepared");
     const Transfer& transfer = *transfer_of(handle);
-    if (transfer.connection == nullptr) return base::fail(Code::timeout, "the agent has not answered yet");
+    if (!agent_->beginnings().is_ready(transfer)) return base::fail(Code::timeout, "the agent has not answered yet");
     const Estimate expected = LACUNA_TRY(transfer.connection->estimate(transfer));
     const auto microseconds = [](double ns) {
       return std::chrono::ceil<std::chrono::microseconds>(std::chrono::duration<double, std::nano>(ns));

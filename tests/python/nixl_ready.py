@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,16 @@ def plugin() -> Path:
     found = next((file for place in lacuna.__path__ for file in Path(place).glob("lib/nixl/libplugin_LACUNA.so")), None)
     assert found is not None, f"there is no lib/nixl/libplugin_LACUNA.so in {list(lacuna.__path__)}"
     return found
+
+
+def skip_without(nic: str) -> None:
+    """Skips a test for which this machine has no such NIC."""
+    if nic == "local":
+        return
+    command = [sys.executable, "-m", "lacuna", "info", "--nic", nic]
+    opened = subprocess.run(command, capture_output=True, text=True, check=False)
+    if opened.returncode != 0:
+        pytest.skip(opened.stderr.strip() or f"NIC {nic} is not here")
 
 
 def environment() -> dict[str, str]:

@@ -1,4 +1,5 @@
-"""NIXL's own example, and the one of docs/start/nixl.md, as a new user would run them."""
+"""NIXL's own example, the one of docs/start/nixl.md, as a new user would run them; and the flows of those that NIXL
+publishes, in programs of our own: its wheel does not have them."""
 
 from __future__ import annotations
 
@@ -7,8 +8,9 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
 from conftest import PATIENCE
-from nixl_ready import environment, nixl_libraries, nixl_python
+from nixl_ready import ROOT, environment, nixl_libraries, nixl_python, skip_without
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "start" / "nixl.md"
 
@@ -46,3 +48,29 @@ def test_the_page_prints_what_it_says(tmp_path: Path) -> None:
     expected = [line.removeprefix("    ") for line in said.splitlines()]
     lines = [line for text in printed for line in text.splitlines() if "NIXL" not in line]
     assert sorted(lines) == sorted(expected), os.linesep.join(printed)
+
+
+@pytest.mark.parametrize("nic", ["local", "ofi:tcp"])
+@pytest.mark.parametrize("flow", ["basic", "expanded", "partial"])
+def test_a_published_flow(flow: str, nic: str, tmp_path: Path) -> None:
+    skip_without(nic)
+    variables = {**environment(), "PYTHONPATH": str(ROOT / "scripts")}
+    program = Path(__file__).with_name("flows.py")
+    started = [
+        subprocess.Popen(
+            [nixl_python(), program, flow, role, tmp_path, nic],
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for role in ("target", "initiator")
+    ]
+    said = [started[1].communicate(timeout=PATIENCE)[0]]
+    if started[1].returncode != 0:
+        started[0].kill()  # it would wait for the other end
+    said.insert(0, started[0].communicate(timeout=PATIENCE)[0])
+    assert [process.returncode for process in started] == [0, 0], os.linesep.join(said)
+    for role, text in zip(("target", "initiator"), said, strict=True):
+        assert f"{flow} {role} passed" in text

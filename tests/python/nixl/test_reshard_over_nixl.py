@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import PATIENCE
-from nixl_ready import ROOT, environment, nixl_python
+from nixl_ready import ROOT, environment, nixl_python, skip_without
 
 import lacuna
 
@@ -22,10 +22,7 @@ def test_random_meshes_between_processes(nic: str, ranks: int, tmp_path: Path) -
     version = subprocess.run([python, "-c", "import sys; print(sys.version_info[:2])"], capture_output=True, text=True)
     if version.stdout.strip() != str(sys.version_info[:2]):
         pytest.skip(f"NIXL's Python is {version.stdout.strip()}, this one {sys.version_info[:2]}: no package for both")
-    if nic != "local":
-        opened = subprocess.run([sys.executable, "-m", "lacuna", "info", "--nic", nic], capture_output=True, text=True)
-        if opened.returncode != 0:
-            pytest.skip(opened.stderr.strip() or f"NIC {nic} is not here")
+    skip_without(nic)
     places = [Path(next(iter(lacuna.__path__))).parent, ROOT / "tests" / "python", ROOT / "scripts"]
     variables = {**environment(), "PYTHONPATH": os.pathsep.join(map(str, places))}
     started = [

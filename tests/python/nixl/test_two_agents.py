@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from conftest import PATIENCE
-from nixl_ready import environment, nixl_python
+from nixl_ready import environment, nixl_python, skip_without
 
 PEER = Path(__file__).with_name("peer.py")
 SIZE = 4 << 20
@@ -73,15 +72,7 @@ class Agents:
 
 @pytest.fixture(params=NICS)
 def agents(request: pytest.FixtureRequest, tmp_path: Path) -> Agents:
-    if request.param != "local":
-        opened = subprocess.run(
-            [sys.executable, "-m", "lacuna", "info", "--nic", request.param],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if opened.returncode != 0:
-            pytest.skip(opened.stderr.strip() or f"NIC {request.param} is not here")
+    skip_without(request.param)
     return Agents(nixl_python(), environment(), tmp_path, request.param)
 
 
