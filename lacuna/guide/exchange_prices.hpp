@@ -25,7 +25,7 @@ struct ExchangePrices {
   /// By ExchangePrice. Floats, as ranks tell them one another.
   std::array<float, kExchangePrices> ns{};
 
-  [[nodiscard]] constexpr double operator[](ExchangePrice price) const { return ns[static_cast<std::size_t>(price)]; }
+  [[nodiscard]] constexpr double operator[](ExchangePrice price) const { return double{ns[static_cast<std::size_t>(price)]}; }
   bool operator==(const ExchangePrices&) const = default;
 
   /// A price is between these: about a nanosecond for a thousand, and a second.

@@ -16,7 +16,6 @@ from lacuna.bench import command_exit
 from lacuna.bench.delivery import Delivery, show_written
 from lacuna.bench.messages.between_ranks import BetweenRanks
 from lacuna.bench.mpi import ways_run
-from lacuna.bench.progress import Meter
 from lacuna.cli import campaign_command, listen, validate
 from lacuna.cli.campaign_command import Effort
 from lacuna.cli.options import (
