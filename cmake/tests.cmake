@@ -231,6 +231,9 @@ set(fuzz_part "")
 if(NOT LACUNA_SANITIZE STREQUAL "none")
   set(fuzz_part --times 0.05)
 endif()
+if(LACUNA_SANITIZE STREQUAL "thread")  # what has threads, without libfabric
+  list(APPEND fuzz_part --only protocol_heads --only ring_channel --only mpi_descriptor)
+endif()
 add_test(NAME fuzz.smoke COMMAND lacuna_fuzz ${fuzz_part})
 set_tests_properties(fuzz.smoke PROPERTIES LABELS programs TIMEOUT ${share_timeout})
 

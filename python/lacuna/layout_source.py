@@ -62,10 +62,11 @@ class LayoutSource:
             self.expected("a value", min((e.offset or 1) - 2, len(text)))
 
     def start(self, node: ast.expr | ast.keyword) -> int:
-        return node.col_offset - 1
+        """Within the text, also of a tuple, which begins at the bracket that is put around the whole."""
+        return max(node.col_offset - 1, 0)
 
     def end(self, node: ast.expr) -> int:
-        return (node.end_col_offset or 0) - 1
+        return min((node.end_col_offset or 0) - 1, len(self._text))
 
     def of(self, node: ast.expr) -> str:
         """The node's text."""

@@ -167,7 +167,7 @@ Outcome run(const Fuzzer& fuzzer, const Wanted& wanted, const std::function<void
     outcome.cpu_s += static_cast<double>(one.tv_sec) + static_cast<double>(one.tv_usec) * 1e-6;
   if (child < 0) outcome.found.push_back({"a process of its own", std::strerror(errno)});
   if (shared.bad[0] != '\0') outcome.found.push_back({shared.bad, shared.wrong});
-  if (child > 0 && !shared.over)
+  if (child > 0 && !(shared.over && status == 0))
     outcome.found.push_back({shared.now, WIFSIGNALED(status) ? fmt::format("it ends its process: {}", strsignal(WTERMSIG(status)))
                                                              : fmt::format("it ends its process with {}", WEXITSTATUS(status))});
   if (!outcome.found.empty()) outcome.said = end_of(said);

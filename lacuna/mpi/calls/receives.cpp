@@ -136,12 +136,12 @@ int recv_init_or(Function function, void* base, Count count, Datatype type, int 
   const How how = plan_receive(*j, base, count, type, source, comm, false, target, wrong);
   if (how == How::wrong) return wrong;
   if (how == How::offered) return recv_init(*j, target, source, tag, comm, request);
-  const int result = passed(j, function, target.why, pass);
-  if (result != kSuccess || source == kProcNull) return result;
+  Use known = source == kProcNull ? nullptr : j->types.find(type);
+  if (known == nullptr) return passed(j, function, target.why, pass);
+  // All memory is had before the host makes a request, which nobody would free
   auto operation = std::make_unique<Operation>();
   Target& place = operation->target;
-  place = {.base = static_cast<std::byte*>(base), .type = j->types.find(type), .handle = type};
-  if (place.type == nullptr) return result;
+  place = {.base = static_cast<std::byte*>(base), .type = std::move(known), .handle = type};
   place.make_room(count);
   place.keep(j->types);
   operation->persistent = operation->receives = operation->plain = true;
@@ -150,7 +150,9 @@ int recv_init_or(Function function, void* base, Count count, Datatype type, int 
   operation->from = source;
   operation->tag = tag;
   const auto lock = j->enter();
-  j->operations.add(*request, std::move(operation));
+  j->operations.make_room();
+  const int result = passed(j, function, target.why, pass);
+  if (result == kSuccess) j->operations.add(*request, std::move(operation));
   return result;
 }
 

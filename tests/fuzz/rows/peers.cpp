@@ -145,7 +145,7 @@ Fuzzer nixl_words() {
   return {.name = "nixl_words",
           .what = "what a connected agent says: questions, answers and notifications",
           .smoke = 300,
-          .least_taken = 0.1,
+          .least_taken = 0.02,
           .draw = draw_seed,
           .judge = judge_words};
 }

@@ -28,6 +28,7 @@ Fuzzer protocol_access();
 Fuzzer ring_channel();
 Fuzzer mpi_descriptor();
 Fuzzer mpi_note();
+Fuzzer mpi_programs();
 Fuzzer nixl_address();
 Fuzzer nixl_words();
 
