@@ -77,6 +77,7 @@ OPEN = {
 
 # Beside its own header, which may include them: what the layers below and the tools may include.
 SHARED = {
+    "base": {"lacuna/base/rarely.hpp"},
     "nic": {"lacuna/nic/devices.hpp", "lacuna/nic/memory.hpp", "lacuna/nic/tcp.hpp", "lacuna/nic/world.hpp"},
     "guide": {
         "lacuna/guide/exchange_prices.hpp",

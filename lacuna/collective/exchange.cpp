@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "lacuna/base/rarely.hpp"
+
 namespace lacuna::collective {
 namespace {
 
@@ -136,9 +138,11 @@ Terms Agreed::terms(std::uint64_t shape) {
 // The same on every rank, or an error on every rank.
 Result<Choice> Agreed::agreed(const Terms& all) const {
   if (refused_) return std::unexpected(*refused_);
-  if (all.refuser != INT32_MAX)
+  if (all.refuser != INT32_MAX) {
+    LACUNA_RARELY("exchange: another rank refuses");
     return base::fail(static_cast<Code>(std::clamp(all.refused - 1, 0, static_cast<int>(Code::truncated))),
                       fmt::format("rank {} cannot take part with its arguments; the error there says why", all.refuser));
+  }
   if (all.kind_low != all.kind_high)
     return base::fail(Code::invalid_argument,
                       fmt::format("some ranks call {}, others {}", kind_name(static_cast<ExchangeKind>(all.kind_low)),
@@ -171,6 +175,7 @@ Result<void> Agreed::decide(const Terms& all) {
     return std::unexpected(std::move(choice).error());
   }
   if (all.edges != 0) {
+    LACUNA_RARELY("exchange: what ranks send and receive does not fit");
     misfit_.begin(program_, work_.rank, send_sizes_, receive_sizes_, [this](const Terms& found) -> Result<void> {
       program_.known_to_all();
       if (!misfit_.here().empty()) return base::fail(Code::invalid_argument, misfit_.here());

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lacuna/base/rarely.hpp"
+
 namespace lacuna::collective {
 
 using base::Code;
@@ -14,15 +16,23 @@ using protocol::Status;
 // --- the alarm -------------------------------------------------------------------------------------------------------
 
 Alarm::~Alarm() {
-  if (request_ != nullptr && !ranks_.cancel(request_) && !ranks_.test(request_)) ranks_.give_up(request_);
+  if (request_ != nullptr && !ranks_.cancel(request_) && !ranks_.test(request_)) {
+    LACUNA_RARELY("alarm: one is coming as the exchange ends");
+    ranks_.give_up(request_);
+  }
   for (Request* request : ringing_) {
-    if (!ranks_.test(request)) ranks_.give_up(request);
+    if (ranks_.test(request)) continue;
+    LACUNA_RARELY("alarm: one did not go");
+    ranks_.give_up(request);
   }
 }
 
 // A rank that has lost another one is not told by that one, and the others need not know.
 Result<void> Alarm::arm() {
-  if (const base::Error* lost = ranks_.lost(); lost != nullptr && request_ == nullptr) return std::unexpected(*lost);
+  if (const base::Error* lost = ranks_.lost(); lost != nullptr && request_ == nullptr) {
+    LACUNA_RARELY("alarm: a rank was lost before the exchange");
+    return std::unexpected(*lost);
+  }
   if (request_ == nullptr && ranks_.size() > 1)
     request_ = LACUNA_TRY(ranks_.irecv(&words_, LACUNA_TRY(Layout::bytes(sizeof words_)), protocol::kAnySource, tag_));
   return {};
@@ -32,6 +42,7 @@ base::Error Alarm::heard(const Result<Status>& ended) {
   request_ = nullptr;
   heard_ = ended || ended.error().code == Code::peer_lost;  // two ranks may be lost to one another alone
   if (!ended) return ended.error();
+  LACUNA_RARELY("alarm: a rank gave up");
   words_.text[sizeof words_.text - 1] = 0;
   const bool known = words_.code >= 0 && words_.code <= static_cast<std::int32_t>(Code::truncated);
   return {known ? static_cast<Code>(words_.code) : Code::malformed, fmt::format("rank {} gave up: {}", ended->source, words_.text)};
@@ -39,6 +50,7 @@ base::Error Alarm::heard(const Result<Status>& ended) {
 
 void Alarm::ring(const base::Error& error) {
   if (heard_) return;
+  LACUNA_RARELY("alarm: the others are told");
   said_ = {.code = static_cast<std::int32_t>(error.code), .rank = ranks_.rank()};
   std::strncpy(said_.text, error.message.c_str(), sizeof said_.text - 1);
   const Result<Layout> layout = Layout::bytes(sizeof said_);
@@ -146,7 +158,9 @@ void Program::give_up(const base::Error& error) {
   if (!known_to_all_) alarm_.ring(error);
   for (Lane* lane : {&receives_, &sends_}) {
     for (Request* request : lane->under_way) {
-      if (!ranks_.cancel(request) && !ranks_.test(request)) ranks_.give_up(request);
+      if (ranks_.cancel(request) || ranks_.test(request)) continue;
+      LACUNA_RARELY("exchange: given up with a message half way");
+      ranks_.give_up(request);
     }
     lane->under_way.clear();
   }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "lacuna/base/rarely.hpp"
+
 namespace lacuna::method {
 namespace {
 
@@ -40,7 +42,10 @@ Result<std::optional<KeyCache::Lease>> KeyCache::lease(const Wish& wish, Counter
     }
     if (endpoint_.send_room() < 1) return std::nullopt;
     Entry* entry = LACUNA_TRY(take(shape.entries(), counters));
-    if (entry == nullptr && (wish.may_wait || !in_flight_.empty())) return std::nullopt;
+    if (entry == nullptr && (wish.may_wait || !in_flight_.empty())) {
+      LACUNA_RARELY("keys: all are in use, and one will be free");
+      return std::nullopt;
+    }
     if (entry == nullptr) {
       return base::fail(base::Code::limit,
                         fmt::format("all {} indirect keys are held by operations of this endpoint; end or destroy some of them", size()));
@@ -81,6 +86,7 @@ Result<KeyCache::Entry*> KeyCache::take(std::int64_t entries, Counters& counters
     const auto oldest = std::ranges::find_if(entries_, spare);
     if (oldest == entries_.end()) return nullptr;
     if (oldest->state == State::bound) {
+      LACUNA_RARELY("keys: one goes to another layout");
       bound_.erase(oldest->name);
       oldest->state = State::free;
       ++free_;
@@ -88,6 +94,7 @@ Result<KeyCache::Entry*> KeyCache::take(std::int64_t entries, Counters& counters
     if (oldest->key.entries() >= entries) {
       chosen = oldest;
     } else {
+      LACUNA_RARELY("keys: one is too short");
       entries_.erase(oldest);
       --free_;
     }
@@ -146,7 +153,10 @@ Result<bool> KeyCache::forget(const nic::Region& region) {
     if (entry.state == State::free || entry.name.lkey != region.lkey()) continue;
     if (entry.leases > 0) return base::fail(base::Code::limit, "an operation still uses an indirect key over the region; end it first");
     done = false;
-    if (entry.state != State::bound || endpoint_.send_room() < 1) continue;
+    if (entry.state != State::bound || endpoint_.send_room() < 1) {
+      LACUNA_RARELY("keys: one cannot be unbound yet");
+      continue;
+    }
     nic::SendRequest request{.opcode = nic::Opcode::invalidate, .rkey = entry.key.rkey()};
     Counters uncounted;
     LACUNA_TRY(endpoint_.post({&request, 1}, uncounted));

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "lacuna/base/rarely.hpp"
+
 namespace lacuna::method {
 
 std::int64_t largest_message(const nic::Limits& limits) {
@@ -89,14 +91,20 @@ Result<bool> Initiator::advance() {
   while (!exhausted() || !notified_ || !chain_.empty()) {
     // A chain is built while the one before is under way. A request alone may need a place in the queue for what it
     // builds on.
-    if (most_ == 1 && send_room() < 1) return false;
+    if (most_ == 1 && send_room() < 1) {
+      LACUNA_RARELY("one-sided: no place in the queue");
+      return false;
+    }
     while (!exhausted() && chain_.size() < most_) {
       if (!LACUNA_TRY(add_next(chain_, most_ - chain_.size()))) break;
     }
     if (exhausted() && !notified_) notify(std::min(chain_room(), endpoint_.options().max_send_wr));
     if (chain_.empty()) return false;
     // Whole or not at all: how many doorbells there are does not depend on how fast the peer is.
-    if (send_room() < chain_.size()) return false;
+    if (send_room() < chain_.size()) {
+      LACUNA_RARELY("one-sided: no places for a whole chain");
+      return false;
+    }
     // Nothing else would say that the places of a whole queue are free again.
     if (most_ > 1 || (exhausted() && notified_)) chain_.requests().back().signaled = true;
     LACUNA_TRY(post(chain_.requests()));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lacuna/base/rarely.hpp"
 #include "lacuna/method/key_cache.hpp"
 #include "lacuna/method/method.hpp"
 #include "lacuna/method/staging.hpp"
@@ -93,6 +94,7 @@ Result<void> Endpoint::until(const auto& step, std::int64_t timeout_ns, const ch
     if (LACUNA_TRY(step())) return {};
     if (poll() > 0) continue;
     if (const base::Error* fault = qp_->fault()) {
+      LACUNA_RARELY("endpoint: the peer is gone while it is waited for");
       if (LACUNA_TRY(step())) return {};  // the peer may have finished just before it went
       return std::unexpected(*fault);
     }
@@ -202,6 +204,7 @@ void Operation::complete(const nic::Completion& completion) {
 
 Result<void> Operation::healthy() const {
   if (!failed_) return {};
+  LACUNA_RARELY("operation: a request failed");
   if (const base::Error* fault = endpoint_.qp().fault()) return std::unexpected(*fault);
   return base::fail(base::Code::transfer, "a request of this operation failed");
 }

@@ -24,15 +24,24 @@ std::byte content(std::uint64_t seed, std::int64_t at) {
   return static_cast<std::byte>(z >> 40);
 }
 
-Piece::Piece(std::uint64_t seed, std::int64_t bytes, bool receives)
-    : sample_(sample(seed, bytes, receives)), places_(sample_.typemap.addresses()) {
+Piece::Piece(std::uint64_t seed, std::int64_t bytes, bool receives, Ground* ground)
+    : sample_(sample(seed, bytes, receives)), places_(sample_.typemap.addresses()), ground_(ground) {
   std::int64_t high = 0;
   for (const std::int64_t place : places_) {
     low_ = std::min(low_, place);
     high = std::max(high, place + 1);
   }
   low_ -= kGuard;
-  memory_.resize(static_cast<std::size_t>(high + kGuard - low_));
+  const auto size = static_cast<std::size_t>(high + kGuard - low_);
+  if (ground_ != nullptr) memory_ = ground_->take(size);
+  if (!memory_.empty()) return;
+  ground_ = nullptr;
+  own_.resize(size);
+  memory_ = own_;
+}
+
+Piece::~Piece() {
+  if (ground_ != nullptr) ground_->give_back(memory_);
 }
 
 void Piece::spoil() {
@@ -53,6 +62,12 @@ std::vector<std::byte> contents(std::uint64_t seed, std::int64_t bytes) {
   std::vector<std::byte> all;
   for (std::int64_t i = 0; i < bytes; ++i) all.push_back(content(seed, i));
   return all;
+}
+
+std::vector<std::byte> sent(std::uint64_t seed, std::int64_t bytes) {
+  Piece piece(seed + 1, bytes, false);
+  piece.fill(seed);
+  return piece.stream();
 }
 
 std::vector<std::byte> Piece::stream() const {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/simulate/ground.hpp"
 #include "tests/support/random_layout.hpp"
 
 namespace lacuna::simulate {
@@ -15,10 +16,17 @@ namespace lacuna::simulate {
 /// So many of them, which each have a place of their own.
 [[nodiscard]] std::vector<std::byte> contents(std::uint64_t seed, std::int64_t bytes);
 
+/// What a step with this seed sends, so many bytes: as its sender fills it.
+[[nodiscard]] std::vector<std::byte> sent(std::uint64_t seed, std::int64_t bytes);
+
 class Piece {
  public:
-  /// A random layout of so many bytes; `receives`: in which no byte occurs twice.
-  Piece(std::uint64_t seed, std::int64_t bytes, bool receives);
+  /// A random layout of so many bytes; `receives`: in which no byte occurs twice. Its memory is of `ground`, or, where
+  /// that is null, of the heap.
+  Piece(std::uint64_t seed, std::int64_t bytes, bool receives, Ground* ground = nullptr);
+  ~Piece();
+  Piece(const Piece&) = delete;
+  Piece& operator=(const Piece&) = delete;
   [[nodiscard]] const layout::Layout& layout() const { return sample_.layout; }
   [[nodiscard]] std::byte* base() { return memory_.data() - low_; }
   /// What is sent, in its places; what is between them is noise.
@@ -36,7 +44,9 @@ class Piece {
   support::Sample sample_;
   std::vector<std::int64_t> places_;
   std::int64_t low_ = 0;
-  std::vector<std::byte> memory_;
+  Ground* ground_;
+  std::vector<std::byte> own_;
+  std::span<std::byte> memory_;
 };
 
 }  // namespace lacuna::simulate

@@ -17,6 +17,7 @@ struct Outcome {
   Happened happened;
   std::int64_t messages = 0;  ///< steps that ended well
   std::int64_t failed = 0;    ///< and that failed, as they may
+  std::int64_t unmapped = 0;  ///< pieces of memory that went back to the system right after their step
 };
 
 /// Throws std::bad_alloc.

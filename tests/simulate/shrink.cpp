@@ -38,12 +38,15 @@ bool leave_out(Search& search, int stretch) {
 
 Story shrink(Story story, const std::function<bool(const Story&)>& fails, int most) {
   Search search{.best = std::move(story), .fails = fails, .left = most};
-  for (int Luck::* kind : {&Luck::late, &Luck::slow, &Luck::stalls, &Luck::no_keys, &Luck::jumps}) {
+  for (int Luck::* kind : {&Luck::late, &Luck::slow, &Luck::stalls, &Luck::unready, &Luck::jumps, &Luck::no_keys, &Luck::slow_keys,
+                           &Luck::no_posts, &Luck::lies}) {
     Story luckier = search.best;
     if (std::exchange(luckier.luck.*kind, 0) != 0) search.try_it(luckier);
   }
-  Story living = search.best;
-  if (std::exchange(living.luck.dies, -1) >= 0) search.try_it(living);
+  for (int Luck::* rank : {&Luck::dies, &Luck::liar}) {
+    Story luckier = search.best;
+    if (std::exchange(luckier.luck.*rank, -1) >= 0) search.try_it(luckier);
+  }
   for (int stretch = std::max(1, search.best.steps() / 2); stretch > 0; stretch /= 2) {
     while (leave_out(search, stretch) && search.left > 0) {
     }

@@ -38,16 +38,17 @@ TEST_F(Simulated, PlaysTheSameAgain) {
 // Things do go wrong, messages go well all the same, and some fail as they may.
 TEST_F(Simulated, HasMisfortune) {
   simulate::Happened happened;
-  std::int64_t messages = 0, failed = 0;
+  std::int64_t messages = 0, failed = 0, unmapped = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     const Outcome outcome = run(draw(seed));
     for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << "seed " << seed << ": " << wrong;
     happened.add(outcome.happened);
     messages += outcome.messages;
     failed += outcome.failed;
+    unmapped += outcome.unmapped;
   }
-  for (const std::int64_t of :
-       {happened.late, happened.slow, happened.stalls, happened.refused, happened.jumps, happened.deaths, messages, failed})
+  for (const std::int64_t of : {happened.late, happened.slow, happened.stalls, happened.unready, happened.jumps, happened.no_keys,
+                                happened.slow_keys, happened.no_posts, happened.lies, happened.deaths, messages, failed, unmapped})
     EXPECT_GT(of, 0);
 }
 
@@ -56,7 +57,7 @@ TEST_F(Simulated, HasMisfortune) {
 // (34, 610); memory that a peer wrote into after its request had failed (188); an alarm that came into memory that was
 // gone (1556).
 TEST_F(Simulated, GoesWellWhereItFailedOnce) {
-  for (const std::uint64_t seed : {5, 34, 188, 250, 576, 610, 1556}) expect_well(seed);
+  for (const std::uint64_t seed : {5, 9, 34, 113, 153, 188, 250, 314, 576, 610, 1556}) expect_well(seed);
 }
 
 // A byte that is wrong is noticed, and what is left of the story is a message or two.
@@ -64,7 +65,7 @@ TEST_F(Simulated, NoticesAWrongByte) {
   int noticed = 0;
   for (std::uint64_t seed = 1; noticed < 3 && seed < 40; ++seed) {
     Story story = draw(seed);
-    if (story.luck.kills() || story.luck.no_keys > 0) continue;
+    if (story.luck.kills() || story.luck.refuses() || story.luck.deceives()) continue;
     story.luck.spoils = true;
     const auto fails = [](const Story& one) { return !run(one).wrong.empty(); };
     if (!fails(story)) continue;  // no message of it has bytes

@@ -35,7 +35,10 @@ Step draw_step(Random& random, const Story& story, int number) {
   const bool remote = step.kind == Step::Kind::put || step.kind == Step::Kind::get;
   if (remote && step.to == step.from) step.to = (step.to + 1) % story.ranks;
   if (remote) step.bytes = 1 + step.bytes % 4000;
-  if (step.kind == Step::Kind::exchange) step.bytes = random.scaled(5000);
+  if (step.kind == Step::Kind::exchange) {
+    step.bytes = random.scaled(5000);
+    if (random.one_in(12)) step.flaw = random.one_in(2) ? Step::Flaw::misfit : Step::Flaw::refused;
+  }
   if (step.kind == Step::Kind::works) step.takes_ns = random.scaled(3'000'000);
   return step;
 }
@@ -44,7 +47,7 @@ Step draw_step(Random& random, const Story& story, int number) {
 // of them.
 void open_up(Random& random, Round& round, const Story& story) {
   // A rank that is gone, or lost to this one, may be the one that is waited for.
-  if (story.luck.kills() || story.luck.no_keys > 0 || (story.keys >= 0 && !story.method.empty())) return;
+  if (story.luck.kills() || story.luck.refuses() || story.luck.deceives() || (story.keys >= 0 && !story.method.empty())) return;
   const int to = static_cast<int>(random.below(story.ranks));
   std::int64_t bytes = -1;
   for (Step& step : round) {
@@ -74,13 +77,27 @@ void draw_world(Random& random, Story& story) {
   story.registering = random.one_in(2) ? 0 : static_cast<int>(random.between(1, 4));
   const method::Method& forced = method::methods()[static_cast<std::size_t>(random.below(std::ssize(method::methods())))];
   const bool has_keys = story.keys != 0 && (story.profile.starts_with("connectx5") || story.profile == "what-if-400g");
-  if (random.one_in(3) && (!forced.indirect_keys || has_keys)) story.method = forced.name;
+  // Few keys are of no interest to what needs none
+  if ((story.keys > 0 ? forced.indirect_keys : random.one_in(3)) && (!forced.indirect_keys || has_keys)) story.method = forced.name;
   story.learns = random.one_in(4);
+}
+
+// So many layouts that their numbers are used up, between two ranks whose messages all travel with theirs.
+void be_busy(Random& random, Story& story) {
+  story.ranks = 2;
+  story.ranks_per_node = 1;
+  story.eager_bytes = 1;
+  for (int i = 0; i < 10; ++i) {
+    Round round;
+    for (int k = 0; k < 60; ++k)
+      round.push_back({.number = i * 60 + k, .from = k % 2, .to = 1 - k % 2, .bytes = random.between(2, 3000), .seed = random.next()});
+    story.rounds.push_back(std::move(round));
+  }
 }
 
 }  // namespace
 
-Luck draw_luck(Random& random, int ranks) {
+Luck draw_luck(Random& random, int ranks, bool hub) {
   Luck luck;
   luck.late = often(random, 300);
   luck.late_ns = random.scaled(200'000);
@@ -88,12 +105,22 @@ Luck draw_luck(Random& random, int ranks) {
   luck.slow_ns = random.scaled(50'000);
   luck.stalls = often(random, 300);
   luck.stall_ns = random.scaled(3'000'000'000);
-  luck.no_keys = often(random, 500);
+  luck.unready = random.one_in(4) ? often(random, 1000) : 0;
+  luck.unready_ns = random.scaled(5'000'000'000);
+  luck.no_keys = random.one_in(2) ? often(random, 500) : 0;
+  luck.slow_keys = random.one_in(3) ? often(random, 500) : 0;
+  luck.slow_keys_ns = random.scaled(20'000'000);
+  luck.no_posts = random.one_in(4) ? often(random, 2000) : 0;
+  if (random.one_in(2)) luck.poor = static_cast<int>(random.below(ranks));
   luck.jumps = often(random, 3000);
   luck.jump_ns = random.scaled(2'000'000'000);
   if (random.one_in(5)) {
     luck.dies = static_cast<int>(random.below(ranks));
     luck.dies_at = random.scaled(4000);
+  } else if (!hub && random.one_in(6)) {
+    luck.lies = 1 + static_cast<int>(random.scaled(300));
+    luck.liar = static_cast<int>(random.below(ranks));
+    luck.victim = (luck.liar + 1 + static_cast<int>(random.below(ranks - 1))) % ranks;
   }
   return luck;
 }
@@ -102,7 +129,10 @@ Story draw(std::uint64_t seed) {
   Random random(seed);
   Story story{.seed = seed};
   draw_world(random, story);
-  story.luck = draw_luck(random, story.ranks);
+  const bool busy = random.one_in(60);
+  if (busy) be_busy(random, story);
+  story.luck = draw_luck(random, story.ranks, story.hub);
+  if (busy) return story;
   const std::int64_t rounds = random.between(1, story.ranks > 8 ? 4 : 10);
   int number = 0;
   for (std::int64_t i = 0; i < rounds; ++i) {
@@ -129,14 +159,17 @@ std::string Story::describe() const {
       "unexpected {}, registering {}, method '{}', {}\n",
       seed, ranks, ranks_per_node, hub ? "a hub" : "connections", profile, max_send_wr, max_recv_wr, max_sge, keys, eager_bytes, part_bytes,
       registered_bytes, registered_entries, unexpected_bytes, registering, method, learns ? "learns" : "learns nothing");
-  text += fmt::format("luck: late {} by {} ns, slow {} by {}, stalls {} of {}, no keys {}, jumps {} by {}, rank {} dies at call {}\n",
-                      luck.late, luck.late_ns, luck.slow, luck.slow_ns, luck.stalls, luck.stall_ns, luck.no_keys, luck.jumps, luck.jump_ns,
-                      luck.dies, luck.dies_at);
+  text += fmt::format("luck: late {} by {} ns, slow {} by {}, stalls {} of {}, unready {} by {}, jumps {} by {}, rank {} dies at call {}\n",
+                      luck.late, luck.late_ns, luck.slow, luck.slow_ns, luck.stalls, luck.stall_ns, luck.unready, luck.unready_ns,
+                      luck.jumps, luck.jump_ns, luck.dies, luck.dies_at);
+  text += fmt::format("  no keys {}, slow keys {} by {}, no posts {}, to rank {} alone; rank {} lies to {}: {}\n", luck.no_keys,
+                      luck.slow_keys, luck.slow_keys_ns, luck.no_posts, luck.poor, luck.liar, luck.victim, luck.lies);
   for (std::size_t i = 0; i < rounds.size(); ++i) {
     for (const Step& step : rounds[i]) {
       text +=
-          fmt::format("  round {}, step {}: {} {} -> {}, {} bytes{}{}\n", i, step.number, kNames.at(static_cast<std::size_t>(step.kind)),
-                      step.from, step.to, step.bytes, step.any_source ? ", any source and tag" : "", step.probes ? ", probed" : "");
+          fmt::format("  round {}, step {}: {} {} -> {}, {} bytes{}{}{}\n", i, step.number, kNames.at(static_cast<std::size_t>(step.kind)),
+                      step.from, step.to, step.bytes, step.any_source ? ", any source and tag" : "", step.probes ? ", probed" : "",
+                      std::array{"", ", a block does not fit", ", one may not take part"}.at(static_cast<std::size_t>(step.flaw)));
     }
   }
   return text;

@@ -25,7 +25,9 @@ struct Step {
   int from = 0, to = 0;
   std::int64_t bytes = 0;
   bool any_source = false, any_tag = false;
-  bool probes = false;        ///< the receiver looks for it first
+  bool probes = false;  ///< the receiver looks for it first
+  /// Of exchanges: all is well; `from` sends `to` a byte more than is received; `from` may not take part
+  enum class Flaw : std::uint8_t { none, misfit, refused } flaw = Flaw::none;
   std::uint64_t seed = 0;     ///< of layouts and contents
   std::int64_t takes_ns = 0;  ///< of works
 

@@ -1,5 +1,7 @@
 #include "tests/simulate/unlucky.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace lacuna::simulate {
@@ -9,12 +11,9 @@ using nic::Completion;
 using nic::Result;
 
 void Happened::add(const Happened& other) {
-  late += other.late;
-  slow += other.slow;
-  stalls += other.stalls;
-  refused += other.refused;
-  jumps += other.jumps;
-  deaths += other.deaths;
+  for (std::int64_t Happened::* kind : {&Happened::late, &Happened::slow, &Happened::stalls, &Happened::unready, &Happened::jumps,
+                                        &Happened::no_keys, &Happened::slow_keys, &Happened::no_posts, &Happened::lies, &Happened::deaths})
+    this->*kind += other.*kind;
 }
 
 // Completions that came, each with when it is told. Those of one queue pair stay in their order.
@@ -32,6 +31,7 @@ class Unlucky::Queue final : public nic::CompletionQueue {
     std::int64_t& last = last_[completion.qp_num];
     last = std::max(last, told);
     held_.emplace(last, completion);
+    announced_ = std::min(announced_, last - 1);
   }
   bool take(std::int64_t now, Completion& completion) {
     if (held_.empty() || held_.begin()->first > now) return false;
@@ -43,14 +43,20 @@ class Unlucky::Queue final : public nic::CompletionQueue {
   [[nodiscard]] bool holds(std::uint32_t number) const {
     return std::ranges::any_of(held_, [number](const auto& one) { return one.second.qp_num == number; });
   }
-  /// INT64_MAX: none.
-  [[nodiscard]] std::int64_t next() const { return held_.empty() ? INT64_MAX : held_.begin()->first; }
+  /// The time of the next one that the process has not been woken for; INT64_MAX: none. It may leave what it was woken
+  /// for, as long as nothing of that queue pair is under way.
+  [[nodiscard]] std::int64_t next() const {
+    const auto found = held_.upper_bound(announced_);
+    return found == held_.end() ? INT64_MAX : found->first;
+  }
+  void announce(std::int64_t now) { announced_ = std::max(announced_, now); }
 
  private:
   Unlucky& context_;
   std::unique_ptr<nic::CompletionQueue> inside_;
   std::multimap<std::int64_t, Completion> held_;  // equals in the order in which they came
   std::map<std::uint32_t, std::int64_t> last_;
+  std::int64_t announced_ = -1;
 };
 
 class Unlucky::Pair final : public nic::QueuePair {
@@ -70,19 +76,23 @@ class Unlucky::Pair final : public nic::QueuePair {
   [[nodiscard]] const nic::Limits& limits() const override { return limits_; }
   Result<void> post_chain(std::span<const nic::SendRequest> chain) override {
     if (!context_.call()) return context_.gone();
-    const Result<void> posted = inside_->post_chain(chain);
-    context_.trace_.say(context_.inside_.now(), context_.rank_, "posts {} {} on {}{}", chain.size(), nic::opcode_name(chain.front().opcode),
-                        number_, posted ? "" : ": " + posted.error().message);
+    Result<void> posted = context_.may_post();
+    if (posted) posted = inside_->post_chain(chain);
+    context_.fate_.trace.say(context_.inside_.now(), context_.rank_, "posts {} {} on {}{}", chain.size(),
+                             nic::opcode_name(chain.front().opcode), number_, posted ? "" : ": " + posted.error().message);
     return posted;
   }
   Result<void> post_recv(const nic::RecvRequest& request) override {
-    return context_.call() ? inside_->post_recv(request) : context_.gone();
+    if (!context_.call()) return context_.gone();
+    LACUNA_TRY(context_.may_post());
+    context_.unready();
+    return inside_->post_recv(request);
   }
   [[nodiscard]] const base::Error* fault() const override {
     const base::Error* const found = inside_ != nullptr ? inside_->fault() : &context_.kDead;
     if (found == nullptr || (inside_ != nullptr && queue_.holds(number_))) return nullptr;
     if (found != nullptr && !std::exchange(told_, true))
-      context_.trace_.say(context_.inside_.now(), context_.rank_, "sees that {} failed: {}", number_, found->text());
+      context_.fate_.trace.say(context_.inside_.now(), context_.rank_, "sees that {} failed: {}", number_, found->text());
     return found;
   }
 
@@ -108,12 +118,17 @@ class Unlucky::Hub final : public nic::Hub {
   void end() { inside_.reset(); }
   Result<void> post_send(int to, const nic::SendRequest& request) override {
     if (!context_.call()) return context_.gone();
-    const Result<void> posted = inside_->post_send(to, request);
-    context_.trace_.say(context_.inside_.now(), context_.rank_, "posts a send to {}{}", to, posted ? "" : ": " + posted.error().message);
+    Result<void> posted = context_.may_post();
+    if (posted) posted = inside_->post_send(to, request);
+    context_.fate_.trace.say(context_.inside_.now(), context_.rank_, "posts a send to {}{}", to,
+                             posted ? "" : ": " + posted.error().message);
     return posted;
   }
   Result<void> post_recv(const nic::RecvRequest& request) override {
-    return context_.call() ? inside_->post_recv(request) : context_.gone();
+    if (!context_.call()) return context_.gone();
+    LACUNA_TRY(context_.may_post());
+    context_.unready();
+    return inside_->post_recv(request);
   }
   Result<std::unique_ptr<nic::QueuePair>> connect(int peer, int line, nic::CompletionQueue& queue,
                                                   const nic::QueuePairOptions& options) override {
@@ -141,16 +156,12 @@ class Unlucky::Hub final : public nic::Hub {
   std::vector<int> faults_;
 };
 
-Unlucky::Unlucky(nic::Context& inside, const Luck& luck, std::uint64_t seed, int rank, std::int64_t until, int ranks, int& begun,
-                 Trace& trace)
+Unlucky::Unlucky(nic::Context& inside, const Luck& luck, std::uint64_t seed, int rank, Fate& fate)
     : inside_(inside),
       luck_(luck),
       random_(seed ^ (0x9e3779b97f4a7c15u * static_cast<std::uint64_t>(rank + 1))),
       rank_(rank),
-      until_(until),
-      trace_(trace),
-      ranks_(ranks),
-      begun_(begun) {}
+      fate_(fate) {}
 Unlucky::~Unlucky() = default;
 
 Result<void> Unlucky::gone() const { return std::unexpected(kDead); }
@@ -158,20 +169,56 @@ Result<void> Unlucky::gone() const { return std::unexpected(kDead); }
 void Unlucky::die() {
   dead_ = true;
   ++happened_.deaths;
-  trace_.say(inside_.now(), rank_, "dies");
+  fate_.trace.say(inside_.now(), rank_, "dies");
   for (Pair* pair : pairs_) pair->end();
   for (Hub* hub : hubs_) hub->end();
 }
 
 bool Unlucky::call() {
   if (dead_) return false;
-  if (begun_ == ranks_ && luck_.dies == rank_ && ++calls_ > luck_.dies_at) die();
+  if (fate_.all_begun() && luck_.dies == rank_ && ++calls_ > luck_.dies_at) die();
   if (dead_) return false;
   if (happens(luck_.slow, 1000)) {
     ++happened_.slow;
     work(random_.between(0, luck_.slow_ns));
   }
   return true;
+}
+
+Result<void> Unlucky::refuse(Code code, std::string_view what) {
+  fate_.trace.say(inside_.now(), rank_, "is refused {}", what);
+  fate_.troubled[static_cast<std::size_t>(rank_)] = true;
+  return base::fail(code, fmt::format("{} is refused, as this story has it", what));
+}
+
+Result<void> Unlucky::may_post() {
+  if (!fate_.all_begun() || !luck_.refuses(rank_) || !happens(luck_.no_posts, 100'000)) return {};
+  ++happened_.no_posts;
+  return refuse(random_.one_in(2) ? Code::limit : Code::out_of_memory, "a post");
+}
+
+Result<void> Unlucky::may_register(std::string_view what) {
+  if (!fate_.all_begun()) return {};
+  if (happens(luck_.slow_keys, 1000)) {
+    ++happened_.slow_keys;
+    work(random_.between(0, luck_.slow_keys_ns));
+  }
+  if (!luck_.refuses(rank_) || !happens(luck_.no_keys, 1000)) return {};
+  ++happened_.no_keys;
+  return refuse(random_.one_in(2) ? Code::limit : Code::out_of_memory, what);
+}
+
+// What comes meanwhile finds no receive, if the others are used up.
+void Unlucky::unready() {
+  if (!fate_.all_begun() || !happens(luck_.unready, 100'000)) return;
+  ++happened_.unready;
+  work(random_.between(0, luck_.unready_ns));
+}
+
+bool Unlucky::lies() {
+  if (dead_ || !fate_.all_begun() || !happens(luck_.lies, 1000)) return false;
+  ++happened_.lies;
+  return fate_.deceived = true;
 }
 
 void Unlucky::work(std::int64_t ns) {
@@ -196,17 +243,16 @@ Result<nic::Buffer> Unlucky::allocate(std::size_t bytes) {
 
 Result<nic::Region> Unlucky::register_memory(std::span<std::byte> bytes, nic::Rights rights, nic::MemoryKind kind) {
   if (!call()) return std::unexpected(kDead);
-  if (begun_ == ranks_ && happens(luck_.no_keys, 1000)) {
-    ++happened_.refused;
-    trace_.say(inside_.now(), rank_, "may not register {} bytes", bytes.size());
-    return base::fail(Code::limit, "no more regions, as this story has it");
-  }
+  LACUNA_TRY(may_register("a region"));
   return inside_.register_memory(bytes, rights, kind);
 }
 
 Result<nic::IndirectKey> Unlucky::create_indirect_key(int entries) {
   if (!call()) return std::unexpected(kDead);
-  return inside_.create_indirect_key(entries);
+  LACUNA_TRY(may_register("an indirect key"));
+  Result<nic::IndirectKey> made = inside_.create_indirect_key(entries);
+  if (!made) fate_.troubled[static_cast<std::size_t>(rank_)] = true;
+  return made;
 }
 
 Result<std::unique_ptr<nic::CompletionQueue>> Unlucky::create_completion_queue(int entries) {
@@ -229,7 +275,7 @@ int Unlucky::poll(nic::CompletionQueue& queue, std::span<Completion> completions
   if (!call()) return 0;
   if (happens(luck_.stalls, 100'000)) {
     ++happened_.stalls;
-    trace_.say(inside_.now(), rank_, "has no CPU");
+    fate_.trace.say(inside_.now(), rank_, "has no CPU");
     work(random_.between(0, luck_.stall_ns));
   }
   auto& own = static_cast<Queue&>(queue);
@@ -244,23 +290,26 @@ int Unlucky::poll(nic::CompletionQueue& queue, std::span<Completion> completions
   int told = 0;
   while (std::cmp_less(told, completions.size()) && own.take(now, completions[static_cast<std::size_t>(told)])) {
     const Completion& one = completions[static_cast<std::size_t>(told++)];
-    trace_.say(now, rank_, "hears of {} on {}: {}", nic::opcode_name(one.opcode), one.qp_num, nic::status_name(one.status));
+    fate_.trace.say(now, rank_, "hears of {} on {}: {}", nic::opcode_name(one.opcode), one.qp_num, nic::status_name(one.status));
   }
   return told;
 }
 
 Result<void> Unlucky::wait(std::int64_t deadline) {
   if (!call()) return std::unexpected(kDead);
-  if (inside_.now() > until_) {
-    if (!hung_) trace_.say(inside_.now(), rank_, "waits in vain");
+  if (inside_.now() > fate_.until) {
+    if (!hung_) fate_.trace.say(inside_.now(), rank_, "waits in vain");
     hung_ = true;
     return base::fail(Code::timeout, "the story is over, and this rank still waits");
   }
   if (std::exchange(missed_, false)) return {};
-  std::int64_t next = until_ + 1;
+  std::int64_t next = fate_.until + 1;
   for (const Queue* queue : queues_) next = std::min(next, queue->next());
   const std::int64_t own = deadline > INT64_MAX / 2 ? deadline : deadline - jumped_ns_;
-  if (next <= inside_.now()) return {};
+  if (next <= inside_.now()) {
+    for (Queue* queue : queues_) queue->announce(inside_.now());
+    return {};
+  }
   if (own <= next) return inside_.wait(own);
   [[maybe_unused]] const Result<void> waited = inside_.wait(next);
   return {};

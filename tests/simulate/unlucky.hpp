@@ -2,7 +2,7 @@
 //
 //   protocol ──▶ Unlucky ──▶ model
 //                 │ completions come later, those of a connection in their order
-//                 │ calls take longer; registrations are refused; the process has no CPU; its clock jumps
+//                 │ calls take longer; registrations and posts are refused; the process has no CPU; its clock jumps
 //                 └ the process dies: its connections end, and whatever it still calls says so
 #pragma once
 
@@ -14,22 +14,22 @@
 
 #include "lacuna/nic/nic.hpp"
 #include "tests/simulate/luck.hpp"
-#include "tests/simulate/trace.hpp"
 
 namespace lacuna::simulate {
 
 /// What happened, over all ranks.
 struct Happened {
-  std::int64_t late = 0, slow = 0, stalls = 0, refused = 0, jumps = 0, deaths = 0;
-  [[nodiscard]] std::int64_t faults() const { return late + slow + stalls + refused + jumps + deaths; }
+  std::int64_t late = 0, slow = 0, stalls = 0, unready = 0, jumps = 0, no_keys = 0, slow_keys = 0, no_posts = 0, lies = 0, deaths = 0;
+  [[nodiscard]] std::int64_t faults() const {
+    return late + slow + stalls + unready + jumps + no_keys + slow_keys + no_posts + lies + deaths;
+  }
   void add(const Happened& other);
 };
 
 class Unlucky final : public nic::Context {
  public:
-  /// What it names outlives it. `until`: by then, in nanoseconds, all has to be over. `begun`: of how many processes
-  /// begin() was called.
-  Unlucky(nic::Context& inside, const Luck& luck, std::uint64_t seed, int rank, std::int64_t until, int ranks, int& begun, Trace& trace);
+  /// What it names outlives it.
+  Unlucky(nic::Context& inside, const Luck& luck, std::uint64_t seed, int rank, Fate& fate);
   ~Unlucky() override;
   Unlucky(const Unlucky&) = delete;
   Unlucky& operator=(const Unlucky&) = delete;
@@ -37,9 +37,8 @@ class Unlucky final : public nic::Context {
   [[nodiscard]] bool dead() const { return dead_; }
   [[nodiscard]] bool hung() const { return hung_; }
   [[nodiscard]] const Happened& happened() const { return happened_; }
-  /// Registrations are refused, and the process may die, only once all processes are here,
-  void begin() { ++begun_; }
-  [[nodiscard]] bool all_begun() const { return begun_ == ranks_; }
+  /// Something is refused, and the process may die, only once all processes are here,
+  void begin() { ++fate_.begun; }
   /// to here; later nothing happens at all.
   void end() { luck_ = {}; }
 
@@ -78,6 +77,8 @@ class Unlucky final : public nic::Context {
   }
   /// So long this process makes no call.
   void work(std::int64_t ns);
+  /// Nonsense follows now.
+  bool lies();
 
  protected:  // all that could be freed is the inside's
   void free(std::span<std::byte> /*bytes*/) override {}
@@ -94,18 +95,21 @@ class Unlucky final : public nic::Context {
   bool happens(int of, int among) { return of > 0 && random_.below(among) < of; }
   void die();
   nic::Result<void> gone() const;
+  /// A post of this process: an error, if that is refused.
+  nic::Result<void> may_post();
+  /// It takes longer, and is refused perhaps.
+  nic::Result<void> may_register(std::string_view what);
+  nic::Result<void> refuse(base::Code code, std::string_view what);
+  void unready();
   nic::Context& inside_;
   Luck luck_;
   support::Random random_;
   int rank_;
-  std::int64_t until_;
-  Trace& trace_;
+  Fate& fate_;
   Happened happened_;
   std::int64_t calls_ = 0, jumped_ns_ = 0;
   bool missed_ = false;  // what came while this process had no CPU
   bool dead_ = false, hung_ = false;
-  int ranks_;
-  int& begun_;
   // In the order in which they were made, which their addresses do not have
   std::vector<Pair*> pairs_;
   std::vector<Hub*> hubs_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lacuna/base/rarely.hpp"
 #include "lacuna/nic/checks.hpp"
 
 namespace lacuna::nic::model {
@@ -137,7 +138,10 @@ void Connection::pump(Time now) {
   while (!sends_.empty() && context_ != nullptr) {
     const Shipment message = sends_.front();
     const bool runs = usable();
-    if (runs && message->fence && reads_ > 0) return;  // the last of them goes on here
+    if (runs && message->fence && reads_ > 0) {  // the last of them goes on here
+      LACUNA_RARELY("model: a fence waits for reads");
+      return;
+    }
     sends_.pop_front();
     flying_.push_back(message);
     message->ready = std::max(message->ready, now);
@@ -249,6 +253,7 @@ bool Connection::accept(const Shipment& message, Connection& from) {
   const bool reading = message->opcode == Opcode::read;
   const Time now = reading ? message->ready : message->flight.arrivals.back();
   if (!usable()) {
+    LACUNA_RARELY("model: a message comes to an end that does not work");
     const bool gone = context_ == nullptr || !refused_;
     from.complete_send(message, gone ? Status::retry_exc_err : Status::wr_flush_err, now + (gone ? nic().retry : flight(from)));
     return true;
@@ -257,6 +262,7 @@ bool Connection::accept(const Shipment& message, Connection& from) {
   if (message->opcode != Opcode::write && receives_->posted.empty()) {
     // Who would send it again?
     if (from.context_ == nullptr) return from.complete_send(message, Status::wr_flush_err, now), true;
+    LACUNA_RARELY("model: the receiver is not ready");
     waits_ = from.shared_from_this();
     tried_ = message->flight.arrivals.front();
     ++context_->usage().not_ready;
@@ -341,6 +347,7 @@ void Connection::move(const Pieces& from, const Context* source, const Pieces& t
 // What comes behind a refused request is not run.
 void Connection::refuse(const Shipment& message, Connection& from, Status theirs, Status ours) {
   const Time now = message->flight.arrivals.back() + nic().completion;
+  LACUNA_RARELY("model: a request is refused by the other end");
   stopped_ = refused_ = true;
   if (ours != Status::success) {
     complete_receive(receives_->posted.front(), ours, Opcode::recv, 0, 0, now);

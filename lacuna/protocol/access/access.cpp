@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "lacuna/base/rarely.hpp"
+
 namespace lacuna::protocol {
 namespace {
 
@@ -126,6 +128,7 @@ Result<void> Accesses::take_accessed(Peer& peer, const Head& head) {
   if (said.gets != 0 && request.state != Request::State::waiting)
     return base::fail(base::Code::malformed, fmt::format("rank {} refuses a get whose data it has sent", peer.rank));
   begun.erase(found);
+  if (!request.access.went && said.gets == 0) LACUNA_RARELY("put: the peer's word came before the data had gone");
   request.access.word_came = true;
   if (said.code != 0)
     request.error =

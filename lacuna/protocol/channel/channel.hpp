@@ -43,6 +43,9 @@ class Channel {
   virtual void pop() = 0;
   /// Why nothing more can come or go, once all that came was taken; null while it works.
   [[nodiscard]] virtual const base::Error* fault() = 0;
+  /// The peer is lost to this end. Where this end can say so by no head, since a request of it was refused, the peer
+  /// hears of it otherwise.
+  virtual void give_up() {}
   /// The peer's memory, where this CPU reaches it (QueuePair::rkey_ptr).
   [[nodiscard]] virtual std::byte* rkey_ptr(std::uint64_t addr, std::uint32_t rkey, std::size_t bytes) const = 0;
   /// Memory of this end for which the peer does that (QueuePair::keep).

@@ -1,3 +1,4 @@
+#include "lacuna/base/rarely.hpp"
 #include "lacuna/protocol/channel/channel.hpp"
 
 #include <fmt/format.h>
@@ -24,20 +25,12 @@ class HubChannels::One final : public Channel {
     std::byte* const there = broken_ ? nullptr : all_.claim();
     return there == nullptr ? nullptr : there + sizeof(Head);
   }
-  void commit(Head& head) override {
-    Result<void> sent = all_.send(peer_, head);
-    if (sent) return;
-    broken_ = std::move(sent).error();
-    all_.failing_.push_back(peer_);
-  }
+  void commit(Head& head) override;
   Result<bool> next(Arrival& /*arrival*/) override { return false; }
   void pop() override {}
-  const base::Error* fault() override {
-    const base::Error* found = broken_ ? &*broken_ : all_.broken_ ? &*all_.broken_ : all_.hub_->fault(peer_);
-    if (found == nullptr) return nullptr;
-    all_.poll();
-    const bool more = std::ranges::any_of(all_.arrived_, [&](const Came& came) { return came.from == peer_; });
-    return more ? nullptr : found;  // what came before goes first
+  const base::Error* fault() override;
+  void give_up() override {
+    if (broken_) all_.given_up_.push_back(peer_);
   }
   [[nodiscard]] std::byte* rkey_ptr(std::uint64_t /*addr*/, std::uint32_t /*rkey*/, std::size_t /*bytes*/) const override {
     return nullptr;
@@ -51,6 +44,24 @@ class HubChannels::One final : public Channel {
   std::optional<base::Error> broken_;
 };
 
+void HubChannels::One::commit(Head& head) {
+  Result<void> sent = all_.send(peer_, head);
+  if (sent) return;
+  LACUNA_RARELY("hub: a send is refused");
+  broken_ = std::move(sent).error();
+  all_.failing_.push_back(peer_);
+}
+
+const base::Error* HubChannels::One::fault() {
+  const base::Error* found = broken_ ? &*broken_ : all_.hub_->fault(peer_);
+  if (found == nullptr) return nullptr;
+  all_.poll();
+  const bool more = std::ranges::any_of(all_.arrived_, [&](const Came& came) { return came.from == peer_; });
+  if (!more) return found;
+  LACUNA_RARELY("hub: more came before the fault");  // which goes first
+  return nullptr;
+}
+
 HubChannels::HubChannels(nic::Context& context, nic::RegisteredBuffer memory, int receives, int sends)
     : context_(context), memory_(std::move(memory)), receives_(receives), sends_(sends) {
   for (int slot = receives + sends - 1; slot >= receives; --slot) free_.push_back(slot);
@@ -59,7 +70,7 @@ HubChannels::HubChannels(nic::Context& context, nic::RegisteredBuffer memory, in
 // Until nothing of this rank's memory is on its way any more.
 HubChannels::~HubChannels() {
   const std::int64_t deadline = context_.now() + kLeaving;
-  for (poll(); hub_ != nullptr && in_flight() > 0; poll()) {
+  for (poll(); hub_ != nullptr && (in_flight() > 0 || !given_up_.empty()); poll()) {
     if (!context_.wait(deadline)) return;
   }
 }
@@ -96,7 +107,9 @@ std::byte* HubChannels::claim() {
     claimed_ = free_.back();
     free_.pop_back();
   }
-  return claimed_ < 0 ? nullptr : slot(claimed_);
+  if (claimed_ >= 0) return slot(claimed_);
+  LACUNA_RARELY("hub: all buffers are on their way");
+  return nullptr;
 }
 
 Result<void> HubChannels::send(int to, const Head& head) {
@@ -111,8 +124,32 @@ Result<void> HubChannels::send(int to, const Head& head) {
   return {};
 }
 
+// One that is refused is tried again.
+void HubChannels::post_again() {
+  while (!unposted_.empty()) {
+    if (!post(unposted_.back())) {
+      LACUNA_RARELY("hub: a receive is refused");
+      return;
+    }
+    unposted_.pop_back();
+  }
+}
+
+void HubChannels::tell_given_up() {
+  while (!given_up_.empty() && claim() != nullptr) {
+    Head head;
+    head.kind = HeadKind::lost;
+    const int peer = given_up_.back();
+    if (hub_->fault(peer) == nullptr && !send(peer, head)) return;
+    LACUNA_RARELY("hub: a peer that was given up is told");
+    given_up_.pop_back();
+  }
+}
+
 void HubChannels::poll() {
   if (queue_ == nullptr) return;
+  post_again();
+  tell_given_up();
   std::array<nic::Completion, 16> completions;
   for (int n = context_.poll(*queue_, completions), i = 0; i < n; ++i) {
     const nic::Completion& done = completions[static_cast<std::size_t>(i)];
@@ -142,8 +179,9 @@ std::vector<int>& HubChannels::failing() {
 }
 
 void HubChannels::pop() {
-  if (const Result<void> posted = post(arrived_.front().receive); !posted) broken_ = posted.error();
+  unposted_.push_back(arrived_.front().receive);
   arrived_.pop_front();
+  post_again();
 }
 
 }  // namespace lacuna::protocol

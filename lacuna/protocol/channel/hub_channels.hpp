@@ -55,6 +55,8 @@ class HubChannels {
   Result<void> send(int to, const Head& head);
   [[nodiscard]] int in_flight() const { return sends_ - static_cast<int>(free_.size()) - (claimed_ >= 0 ? 1 : 0); }
   Result<void> post(int receive);
+  void post_again();
+  void tell_given_up();
   void poll();
 
   nic::Context& context_;
@@ -65,8 +67,9 @@ class HubChannels {
   std::vector<int> free_;  // slots for sends
   int claimed_ = -1;       // one that is being written; -1: none
   std::deque<Came> arrived_;
+  std::vector<int> unposted_;  // receives that have been taken
+  std::vector<int> given_up_;  // peers to be told that they are lost to this rank
   std::vector<int> failing_;
-  std::optional<base::Error> broken_;
 };
 
 }  // namespace lacuna::protocol

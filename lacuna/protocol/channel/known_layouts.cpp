@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "lacuna/base/rarely.hpp"
+
 namespace lacuna::protocol {
 
 LayoutsTold::Telling LayoutsTold::tell(const layout::Layout& layout) {
@@ -11,6 +13,7 @@ LayoutsTold::Telling LayoutsTold::tell(const layout::Layout& layout) {
   if (wire.size() > kMostWireForm) return {};
   const std::uint32_t index = next_++ % kNumbers;
   if (index < digests_.size()) {
+    LACUNA_RARELY("layouts: a number goes to another one");
     numbers_.erase(digests_[index]);
     digests_[index] = digest;
   } else {

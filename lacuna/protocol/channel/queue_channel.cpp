@@ -10,6 +10,7 @@
 #include <deque>
 #include <utility>
 
+#include "lacuna/base/rarely.hpp"
 #include "lacuna/protocol/channel/channel.hpp"
 
 namespace lacuna::protocol {
@@ -40,9 +41,14 @@ class QueueChannel final : public Channel {
   }
 
   std::byte* claim(std::size_t /*bytes*/) override {
-    if (broken_ || credits_ < 2) return nullptr;
+    if (broken_ || credits_ < 2) {
+      LACUNA_RARELY("queue channel: no receive of the peer is left");
+      return nullptr;
+    }
     if (!may_send()) poll();
-    return may_send() ? send_slot() + sizeof(Head) : nullptr;
+    if (may_send()) return send_slot() + sizeof(Head);
+    LACUNA_RARELY("queue channel: all buffers are on their way");
+    return nullptr;
   }
 
   void commit(Head& head) override {
@@ -60,7 +66,10 @@ class QueueChannel final : public Channel {
                                                 .sg_list = {&sge, 1},
                                                 .signaled = signaled,
                                                 .inline_data = bytes <= qp_->limits().max_inline});
-    if (!posted) broken_ = posted.error();
+    if (!posted) {
+      LACUNA_RARELY("queue channel: a send is refused");
+      broken_ = posted.error();
+    }
     next_send_ = (next_send_ + 1) % sends_;
     --credits_;
   }
@@ -69,7 +78,8 @@ class QueueChannel final : public Channel {
     // A peer that sends nothing but credit shall not keep this end from everything else
     for (int i = 0; i < receives_; ++i) {
       if (arrived_.empty() && !std::exchange(emptied_, false)) poll();
-      if (owed_ >= receives_ / 2 && credits_ > 0 && may_send()) {
+      if (owed_ >= receives_ / 2 && credits_ > 0 && may_send() && !broken_) {
+        LACUNA_RARELY("queue channel: a head for credit alone");
         Head nothing;
         commit(nothing);
       }
@@ -96,24 +106,33 @@ class QueueChannel final : public Channel {
   }
 
   void pop() override {
-    if (const Result<void> posted = post(arrived_.front().receive); !posted) broken_ = posted.error();
+    unposted_.push_back(arrived_.front().receive);
     arrived_.pop_front();
     emptied_ = arrived_.empty();
-    ++owed_;
     shown_ = false;
+    post_again();
   }
 
   const base::Error* fault() override {
     // next() polls, and is called as often; a second look makes whatever comes meanwhile late
     if (!broken_ && qp_->fault() == nullptr) return nullptr;
     poll();
-    if (!arrived_.empty()) return nullptr;  // what came before goes first
+    if (!arrived_.empty()) {  // what came before goes first
+      LACUNA_RARELY("queue channel: more came before the fault");
+      return nullptr;
+    }
     return broken_ ? &*broken_ : qp_->fault();
   }
-  [[nodiscard]] std::byte* rkey_ptr(std::uint64_t addr, std::uint32_t rkey, std::size_t bytes) const override {
-    return qp_->rkey_ptr(addr, rkey, bytes);
+  // The peer sees that the connection ends.
+  void give_up() override {
+    if (broken_) qp_.reset();
   }
-  void keep(const nic::SharedBuffer& memory) override { qp_->keep(memory); }
+  [[nodiscard]] std::byte* rkey_ptr(std::uint64_t addr, std::uint32_t rkey, std::size_t bytes) const override {
+    return qp_ == nullptr ? nullptr : qp_->rkey_ptr(addr, rkey, bytes);
+  }
+  void keep(const nic::SharedBuffer& memory) override {
+    if (qp_ != nullptr) qp_->keep(memory);
+  }
   [[nodiscard]] bool shares_memory() const override { return false; }
 
  private:
@@ -132,7 +151,19 @@ class QueueChannel final : public Channel {
     const nic::Sge sge = memory_.sge(receive * static_cast<std::int64_t>(kSlot), kSlot);
     return qp_->post_recv({.wr_id = static_cast<std::uint64_t>(receive), .sg_list = {&sge, 1}});
   }
+  // The peer is told of receives that are posted. One that is refused is tried again.
+  void post_again() {
+    while (!unposted_.empty() && qp_ != nullptr) {
+      if (!post(unposted_.front())) {
+        LACUNA_RARELY("queue channel: a receive is refused");
+        return;
+      }
+      unposted_.pop_front();
+      ++owed_;
+    }
+  }
   void poll() {
+    post_again();
     std::array<nic::Completion, 16> completions;
     for (int n = context_.poll(*queue_, completions), i = 0; i < n; ++i) {
       const nic::Completion& done = completions[static_cast<std::size_t>(i)];
@@ -158,6 +189,7 @@ class QueueChannel final : public Channel {
   bool shown_ = false;    // the oldest arrival's credits are counted
   bool failed_ = false;   // some request
   std::deque<Came> arrived_;
+  std::deque<int> unposted_;  // receives that have been taken
   std::optional<base::Error> broken_;
 };
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "lacuna/base/rarely.hpp"
+
 namespace lacuna::protocol {
 namespace {
 
@@ -12,6 +14,7 @@ namespace {
 constexpr std::int64_t kMostWaiting = 1 << 20;
 
 std::unexpected<base::Error> broken(int rank, std::string_view what) {
+  LACUNA_RARELY("nonsense: of a message");
   return base::fail(base::Code::malformed, fmt::format("rank {} says {}", rank, what));
 }
 
@@ -157,6 +160,7 @@ void Receives::release(Peer& peer, std::int64_t bytes) {
   Head head;
   head.kind = HeadKind::credit;
   head.bytes = static_cast<std::uint64_t>(peer.credit.received());
+  LACUNA_RARELY("eager: the peer is told that it has room again");
   local_.say(peer, head);
 }
 

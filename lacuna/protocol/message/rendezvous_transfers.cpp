@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lacuna/base/rarely.hpp"
 #include "lacuna/protocol/message/self_messages.hpp"
 
 namespace lacuna::protocol {
@@ -28,6 +29,7 @@ nic::Rights rights_of(Role role) {
 RendezvousLine& line_of(Peer& peer, Role role) { return role == Role::sender ? peer.outgoing : peer.incoming; }
 
 std::unexpected<base::Error> malformed(int rank, std::string_view what) {
+  LACUNA_RARELY("nonsense: of a transfer");
   return base::fail(base::Code::malformed, fmt::format("rank {} says {}", rank, what));
 }
 
@@ -186,6 +188,7 @@ Result<bool> RendezvousTransfers::take_memory(RendezvousTransfer& now, MovingPar
   auto lease = registrations_.lease(span_of(part.own, part.base), rights_of(role), stays);
   if (!lease && role == Role::sender) return std::unexpected(std::move(lease).error());
   if (!lease && part.index == 0) {  // nothing was told yet
+    LACUNA_RARELY("rendezvous: the receiver's memory cannot be registered");
     now.unfit = true;
     LACUNA_TRY(cut(now));
     return false;
@@ -268,6 +271,7 @@ Result<bool> RendezvousTransfers::make_next(Peer& peer, RendezvousTransfer& now,
     const bool chosen = error.code == base::Code::unsupported || error.code == base::Code::invalid_argument;
     if (role == Role::sender) return base::fail(chosen ? base::Code::malformed : error.code, std::move(error).message);
     if (now.made > 0) return std::unexpected(std::move(error));
+    LACUNA_RARELY("rendezvous: a message cannot be received");
     drop(peer, now.peer_number, error.code);
     completion_.fail(*now.request, std::move(error));
     line_of(peer, role).transfers.pop_front();

@@ -2,13 +2,18 @@
 
 #include <algorithm>
 
+#include "lacuna/base/rarely.hpp"
+
 namespace lacuna::protocol {
 
 // True if it went: the channel has room, and so has the peer.
 bool Sends::send_eager(Peer& peer, const void* base, const Layout& layout, int tag) {
   const std::int64_t bytes = layout.size();
   if (bytes > local_.options.eager_bytes || !peer.outbox.empty()) return false;
-  if (!peer.credit.allows(bytes)) return false;
+  if (!peer.credit.allows(bytes)) {
+    LACUNA_RARELY("eager: the peer has no room");
+    return false;
+  }
   const auto length = static_cast<std::size_t>(bytes);
   Head head;
   head.kind = HeadKind::eager;
@@ -47,6 +52,7 @@ Result<void> Sends::begin(Request& send, const Chosen& chosen) {
 Result<void> Sends::start_eager(Peer& peer, Request& send, const Chosen& /*chosen*/) {
   const bool small = send.bytes <= local_.options.eager_bytes;
   if (small && peer.credit.allows(send.bytes)) {
+    LACUNA_RARELY("eager: one waits for the channel");
     peer.credit.sent(send.bytes);
     peer.outbox.push_back({.head = {}, .payload = {}, .eager = &send});
     local_.queue(peer);
@@ -97,7 +103,10 @@ bool Sends::flush(Peer& peer) {
     const std::size_t bytes = next.eager != nullptr ? static_cast<std::size_t>(next.eager->bytes) : next.payload.size();
     const bool in_body = next.eager != nullptr && bytes <= kBody;
     std::byte* to = peer.channel->claim(in_body ? 0 : bytes);
-    if (to == nullptr) return moved;
+    if (to == nullptr) {
+      LACUNA_RARELY("heads: the channel is full again");
+      return moved;
+    }
     moved = true;
     next.head.payload = in_body ? 0 : static_cast<std::uint32_t>(bytes);
     if (next.eager != nullptr) {

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "lacuna/base/rarely.hpp"
+
 namespace lacuna::protocol {
 namespace {
 
 std::unexpected<base::Error> malformed(const Peer& peer, std::string_view what) {
+  LACUNA_RARELY("nonsense: of a head");
   return base::fail(base::Code::malformed, fmt::format("rank {} says {}", peer.rank, what));
 }
 
@@ -31,6 +34,7 @@ Result<void> Dispatch::take(Peer& peer, const Channel::Arrival& arrival) {
     case HeadKind::credit: return peer.credit.freed(head.bytes) ? Result<void>() : malformed(peer, "that it received more than was sent");
     case HeadKind::bye: peer.left = true; return {};
     case HeadKind::lost:
+      LACUNA_RARELY("lose: the peer tells");
       return base::fail(base::Code::transfer, fmt::format("rank {} met an error, and ended all messages with this rank", peer.rank));
     default: return malformed(peer, fmt::format("something of kind {}", static_cast<int>(head.kind)));
   }
@@ -62,6 +66,7 @@ Result<void> Dispatch::take_dropped(Peer& peer, const Head& head) {
   auto& announced = peer.announcements.announced;
   const auto found = announced.find(head.number);
   if (found == announced.end()) return malformed(peer, "that it drops what was not announced");
+  LACUNA_RARELY("rendezvous: the peer cannot receive it");
   Request& send = *found->second;
   announced.erase(found);
   completion_.fail(send, {base::Code::transfer, fmt::format("rank {} cannot receive it", peer.rank)});

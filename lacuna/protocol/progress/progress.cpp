@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "lacuna/base/rarely.hpp"
+
 namespace lacuna::protocol {
 namespace {
 
@@ -9,6 +11,9 @@ constexpr int kArrivalsPerRound = 64;  // of one peer, or of a hub, so that all 
 // For what a peer sent before it went; one that only seems gone may go on for ever
 constexpr int kLastRounds = 1024;
 constexpr std::int64_t kClosing = 60'000'000'000;  // ns that a peer has to take what was sent to it
+
+// Else this end cannot go on, or the peer breaks the rules, and the peer lives.
+bool is_of_connection(base::Code code) { return code == base::Code::peer_lost || code == base::Code::transfer; }
 
 }  // namespace
 
@@ -31,6 +36,7 @@ bool Progress::advance_or_lose(Peer& peer) {
 
 // What a lost peer still says makes room for what it is told.
 bool Progress::tell_lost(Peer& peer) {
+  LACUNA_RARELY("lose: what the peer is told waits for room");
   Channel::Arrival arrival;
   for (int i = 0; i < kArrivalsPerRound; ++i) {
     const Result<bool> came = peer.channel->next(arrival);
@@ -68,6 +74,7 @@ bool Progress::take_from_hub() {
     if (came && !*came) break;
     moved = true;
     Peer& peer = local_.peer(from);
+    if (peer.lost) LACUNA_RARELY("hub: a lost peer still speaks");
     const Result<void> taken = peer.lost ? Result<void>() : came ? dispatch_.take(peer, arrival) : std::unexpected(came.error());
     if (!taken) completion_.lose(peer, taken.error());
     local_.hub->pop();
@@ -109,9 +116,10 @@ bool Progress::look_for_fault(Peer& peer) {
   const base::Error* fault = peer.channel->fault();
   if (fault == nullptr) return false;
   // What it sent before is still there.
-  const base::Error error{fault->code == base::Code::malformed ? fault->code : base::Code::peer_lost,
+  const base::Error error{is_of_connection(fault->code) ? base::Code::peer_lost : fault->code,
                           fmt::format("rank {}: {}", peer.rank, fault->message)};
   if (error.code == base::Code::peer_lost) {
+    LACUNA_RARELY("progress: a peer is gone");
     Result<bool> some = true;
     for (int i = 0; i < kLastRounds && some && *some; ++i) some = advance(peer);
     // Connections of a hub are closed behind all that was sent.
@@ -141,6 +149,7 @@ void Progress::close() {
   const std::int64_t deadline = local_.context.now() + kClosing;
   while (!all_over()) {
     if (advance()) continue;
+    LACUNA_RARELY("close: peers have not taken all yet");
     look_for_faults();
     if (!local_.context.wait(deadline)) {
       base::log(base::Level::warn, "a communicator ends before its peers have taken all that was sent to them");

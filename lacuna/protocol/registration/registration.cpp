@@ -9,6 +9,8 @@
 #include <optional>
 #include <utility>
 
+#include "lacuna/base/rarely.hpp"
+
 namespace lacuna::protocol {
 namespace {
 
@@ -160,6 +162,7 @@ Result<Registrations::Entry*> Registrations::make(std::span<std::byte> bytes, ni
   entry->rights = keep ? nic::Rights{.local_write = true, .remote_write = true, .remote_read = true, .relaxed = rights.relaxed} : rights;
   Result<nic::Region> region = register_memory(bytes, entry->rights);
   if (!region && keep && !rights.local_write) {  // constants
+    LACUNA_RARELY("registrations: fewer rights are tried");
     entry->rights = rights;
     region = register_memory(bytes, entry->rights);
   }
@@ -204,6 +207,7 @@ void Registrations::give_back(Entry& entry) {
 
 bool Registrations::evict() {
   if (idle_.empty()) return false;
+  LACUNA_RARELY("registrations: one goes for another");
   ++statistics_.evicted;
   retire(*idle_.front());
   return true;
@@ -229,6 +233,7 @@ void Registrations::retire(Entry& entry) {
 // What stands for it goes first; the watch last, which has nothing more to say of it.
 void Registrations::finish(std::unique_ptr<Entry> entry) {
   if (entry->bound && options_.forget) {
+    LACUNA_RARELY("registrations: keys may stand for one that goes");
     // A peer that closed first uses no key any more, and its connection's keys end with this end's endpoint.
     if (Result<void> forgotten = options_.forget(entry->region); !forgotten)
       base::log(forgotten.error().code == base::Code::peer_lost ? base::Level::debug : base::Level::warn,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lacuna/base/rarely.hpp"
+
 namespace lacuna::protocol {
 
 Result<void> RendezvousLine::connect(const nic::Limits& limits, const Connect& make) {
@@ -36,7 +38,10 @@ Result<const nic::RegisteredBuffer*> RendezvousLine::staging(nic::Path path, std
                                                              std::int64_t timeout_ns) {
   Lane& of = const_cast<Lane&>(*lane(path, part));
   if (std::cmp_less(of.staging.buffer.size(), bytes)) {
-    if (of.staging.buffer.size() > 0) LACUNA_TRY(of.endpoint->forget(of.staging.region, timeout_ns));
+    if (of.staging.buffer.size() > 0) {
+      LACUNA_RARELY("rendezvous: memory for copies grows");
+      LACUNA_TRY(of.endpoint->forget(of.staging.region, timeout_ns));
+    }
     of.staging = {};
     of.staging = LACUNA_TRY(nic::RegisteredBuffer::create(of.endpoint->context(), bytes, {.relaxed = true}));
   }

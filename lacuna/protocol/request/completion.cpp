@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "lacuna/base/rarely.hpp"
+
 namespace lacuna::protocol {
 namespace {
 
@@ -65,6 +67,7 @@ void Completion::give_up(Request& request) {
   if (!request.sends && request.state == Request::State::waiting) return local_.matcher.withdraw(request);
   Peer& peer = local_.peer(request.peer);
   if (peer.channel != nullptr) {
+    LACUNA_RARELY("give up: half way");
     lose(peer, {base::Code::timeout, fmt::format("rank {}: a message was given up half way", peer.rank)});
     return;
   }
@@ -79,14 +82,18 @@ void Completion::lose(Peer& peer, base::Error error) {
   if (peer.lost) return;
   auto waiting = std::exchange(peer.outbox, {});
   if (error.code != base::Code::peer_lost && peer.channel != nullptr && peer.channel->carries()) {
+    LACUNA_RARELY("lose: the peer is told");
     Head head;  // the peer may wait for this end. Before it sees that the lines end
     head.kind = HeadKind::lost;
     local_.say(peer, head);
   }
+  if (peer.channel != nullptr) peer.channel->give_up();
   peer.lost = error;
   if (!local_.lost && !(peer.left && error.code == base::Code::peer_lost)) local_.lost = error;
   for (QueuedHead& one : waiting) {
-    if (one.eager != nullptr) fail(*one.eager, error);
+    if (one.eager == nullptr) continue;
+    LACUNA_RARELY("lose: a small message that waited for the channel");
+    fail(*one.eager, error);
   }
   const auto end_all = [&](auto& list) {
     for (Request* request : list) fail(*request, error);
@@ -96,15 +103,22 @@ void Completion::lose(Peer& peer, base::Error error) {
   end_all(peer.streams.receiving);
   end_all(peer.streams.for_rings);
   for (RendezvousLine* line : {&peer.outgoing, &peer.incoming}) {
-    for (RendezvousTransfer& one : line->transfers) fail(*one.request, error);
+    for (RendezvousTransfer& one : line->transfers) {
+      LACUNA_RARELY("lose: a transfer that was under way");
+      fail(*one.request, error);
+    }
     line->end();
   }
   for (auto* waiting : {&peer.announcements.announced, &peer.announcements.expected, &peer.accesses.begun}) {
-    for (auto& [number, request] : std::exchange(*waiting, {})) fail(*request, error);
+    for (auto& [number, request] : std::exchange(*waiting, {})) {
+      LACUNA_RARELY("lose: a message that was announced");
+      fail(*request, error);
+    }
   }
   local_.matcher.each_message([&](Matchable& one) {
     auto& message = static_cast<Unexpected&>(one);
     if (message.source != peer.rank || message.head.kind == HeadKind::eager) return;
+    LACUNA_RARELY("lose: an announcement that no receive took");
     local_.matcher.remove(message);
     delete &message;
   });
@@ -113,6 +127,7 @@ void Completion::lose(Peer& peer, base::Error error) {
   const bool ends_any = !peer.left || all_lost();
   local_.matcher.each_receive([&](Matchable& one) {
     if (one.source != peer.rank && (one.source != kAnySource || !ends_any)) return;
+    LACUNA_RARELY("lose: a receive that waited");
     local_.matcher.withdraw(one);
     fail(static_cast<Request&>(one), error);
   });

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lacuna/base/rarely.hpp"
+
 namespace lacuna::protocol {
 
 Result<void> LocalRank::attach(Peer& peer) {
@@ -42,6 +44,7 @@ void LocalRank::say(Peer& to, Head head, std::span<const std::byte> payload) {
       return;
     }
   }
+  LACUNA_RARELY("heads: one waits for room");
   to.outbox.push_back({.head = head, .payload = {payload.begin(), payload.end()}});
   queue(to);
 }
