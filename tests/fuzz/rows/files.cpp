@@ -144,15 +144,17 @@ Bytes draw_mpi_profile(Random& random) {
       }
       ns[std::string(guide::mpi_use_name(static_cast<guide::MpiUse>(use)))] = {{"regular", ways}};
     }
-    return std::vector<Bytes>{Json{
-        {"schema", "lacuna-mpi-ways/3"},
-        {"library", "mpich"},
-        {"library_version", "MPICH 9"},
-        {"machine", guide::machine_name()},
-        {"created", "today"},
-        {"bytes", guide::kMpiBytes},
-        {"runs", guide::kMpiRuns},
-        {"ns", ns}}.dump()};
+    return std::vector<Bytes>{
+        Json{{"schema", "lacuna-mpi-ways/4"},
+             {"library", "mpich"},
+             {"library_version", "MPICH 9"},
+             {"machine", "a machine"},
+             {"created", "today"},
+             {"bytes", guide::kMpiBytes},
+             {"runs", guide::kMpiRuns},
+             {"ns", ns},
+             {"thresholds", {{"contiguous", {{"from", 65536}}}, {"inter_node", {{"from", 262144}, {"chunk", 131072}}}}}}
+            .dump()};
   }();
   return mutated_text(random, seeds);
 }
