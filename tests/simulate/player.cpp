@@ -146,7 +146,7 @@ bool Player::begin(const Step& step, Role role) {
   const bool remote = role == Role::puts || role == Role::gets;
   if (remote && step.from != rank()) return false;
   const bool receives = role == Role::receives || role == Role::gets;
-  Ground* const ground = (step.seed >> 8) % 3 == 0 ? &stage_.ground : nullptr;
+  Ground* const ground = &stage_.ground;
   const std::int64_t bytes = remote ? SlotLayout(step).size() : step.bytes;
   Begun one{.step = &step, .role = role, .piece = std::make_unique<Piece>(step.seed + (receives ? 2 : 1), bytes, receives, ground)};
   receives ? one.piece->spoil() : one.piece->fill(step.seed);

@@ -39,7 +39,7 @@ TEST_F(Simulated, PlaysTheSameAgain) {
 TEST_F(Simulated, HasMisfortune) {
   simulate::Happened happened;
   std::int64_t messages = 0, failed = 0, unmapped = 0;
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     const Outcome outcome = run(draw(seed));
     for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << "seed " << seed << ": " << wrong;
     happened.add(outcome.happened);
