@@ -58,7 +58,7 @@ Result<std::unique_ptr<Agent>> Agent::create(std::string name, Settings settings
 Result<void> Agent::listen() {
   timeout_ns_ = static_cast<std::int64_t>(settings_.timeout_s * kNsPerSecond);
   wait_ns_ = static_cast<std::int64_t>(settings_.wait_s * kNsPerSecond);
-  beginnings_.emplace(timeout_ns_);
+  beginnings_ = std::make_unique<Beginnings>(timeout_ns_);
   LACUNA_TRY(nic::tcp::Secret::create(""));  // before anything is drawn at random
   own_.secret = nic::tcp::random_bytes(kSecretBytes);
   own_.machine = nic::tcp::machine_identity();

@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -75,7 +74,7 @@ class Agent {
   const std::string name_;
   const Settings settings_;
   std::int64_t timeout_ns_ = 0, wait_ns_ = 0;
-  std::optional<Beginnings> beginnings_;
+  std::unique_ptr<Beginnings> beginnings_;
   Address own_;
   Registrations registrations_;
   Inbox inbox_;

@@ -67,7 +67,7 @@ std::optional<Result<void>> Beginnings::check(Transfer& transfer) {
   {
     const std::scoped_lock lock(mutex_);
     if (transfer.stage_ == Stage::waiting && begin(transfer)) std::erase(waiting_, &transfer);
-    if (transfer.stage_ == Stage::failed) return std::unexpected(*transfer.error_);
+    if (transfer.stage_ == Stage::failed && transfer.error_) return std::unexpected(*transfer.error_);
     if (transfer.stage_ == Stage::unready) return base::fail(base::Code::invalid_argument, "the transfer was not posted");
     if (transfer.stage_ == Stage::waiting) return std::nullopt;
   }

@@ -71,7 +71,7 @@ void Connection::look_for_silence(bool moved) {
   const std::int64_t now = base::now_ns();
   if (moved) moved_at_ = now;
   if (now - moved_at_ <= around_.timeout_ns) return;
-  double allowed = static_cast<double>(around_.timeout_ns);
+  auto allowed = static_cast<double>(around_.timeout_ns);
   for (const Transfer* transfer : active_)
     for (const Part& part : transfer->parts) allowed += static_cast<double>(part.ours.size()) / kBytesPerSecond * kNsPerSecond;
   if (static_cast<double>(now - moved_at_) <= allowed) return;

@@ -157,6 +157,7 @@ Result<bool> overlap(std::span<const Written> several) {
 // that lie among one another are looked at together.
 Result<void> check_destinations(const std::vector<Part>& parts, bool puts) {
   std::vector<Written> all;
+  all.reserve(parts.size());
   for (const Part& part : parts)
     all.push_back(puts ? Written{part.base + static_cast<std::uint64_t>(part.offset), &part.theirs}
                        : Written{reinterpret_cast<std::uint64_t>(part.local), &part.ours});

@@ -52,7 +52,6 @@ Result<Layout> layout_of(const MessageCell& cell) {
   return Layout::hindexed_block(1, places, run);
 }
 
-
 Result<void> trip(protocol::Communicator& ranks, MessageMemory& memory) {
   const int peer = 1 - ranks.rank();
   if (ranks.rank() == 0) LACUNA_TRY(ranks.send(memory.send_base(), memory.layout(), peer, kDataTag));
@@ -146,9 +145,11 @@ class Measuring {
     LACUNA_TRY(trips(ranks_, memory_, turn));
     const std::string wrong = LACUNA_TRY(memory_.wrong(ranks_, turn.seed));
     if (wrong.empty()) return {};
-    const std::string what = cell_.given != 0 ? fmt::format("{} bytes", memory_.layout().size())
-                                              : fmt::format("{} bytes in {} runs of {}", cell_.bytes, cell_.listed != 0 ? "listed" : "regular", cell_.run);
-    return base::fail(base::Code::transfer, fmt::format("{}, way {}: {}", what, guide::message_way_name(static_cast<MessageWay>(way)), wrong));
+    const std::string what =
+        cell_.given != 0 ? fmt::format("{} bytes", memory_.layout().size())
+                         : fmt::format("{} bytes in {} runs of {}", cell_.bytes, cell_.listed != 0 ? "listed" : "regular", cell_.run);
+    return base::fail(base::Code::transfer,
+                      fmt::format("{}, way {}: {}", what, guide::message_way_name(static_cast<MessageWay>(way)), wrong));
   }
 
   protocol::Communicator& ranks_;

@@ -194,7 +194,8 @@ bool Job::force(const char* name) {
   constexpr std::string_view chunked = "chunked ";
   if (name == nullptr) {
     ways.force(std::nullopt);
-    if (chosen_from_) from = *std::exchange(chosen_from_, std::nullopt);
+    if (chosen_from_) from = *chosen_from_;
+    chosen_from_.reset();
     return true;
   }
   const std::string_view said(name);

@@ -55,11 +55,11 @@ OrderEntry* entry_in(OrderTable& table, std::uint64_t key) {
 }
 
 OrderPart::OrderPart(std::uint64_t key, std::vector<OrderTable*> tables, std::size_t rank)
-    : key_(key), tables_(std::move(tables)), entries_(tables_.size()) {
-  leader_ = entry_in(*tables_.front(), key);
-  own_ = leader_;
-  if (rank != 0 && leader_ != nullptr) own_ = entry_in(*tables_[rank], key);
-}
+    : key_(key),
+      tables_(std::move(tables)),
+      entries_(tables_.size()),
+      leader_(entry_in(*tables_.front(), key)),
+      own_(rank != 0 && leader_ != nullptr ? entry_in(*tables_[rank], key) : leader_) {}
 
 OrderEntry* OrderPart::of(std::size_t rank) {
   OrderEntry*& known = entries_[rank];
@@ -156,8 +156,13 @@ void Order::heed_room(bool had_room, bool by_board) {
     patience_ = std::min(2 * patience_, kMost);
     own.made.fetch_or(OrderEntry::kLong, std::memory_order_release);
   }
-  if (!had_room) shorts_ = patience_;
-  if (had_room && shorts_ > 0 && --shorts_ == 0) own.made.fetch_and(~OrderEntry::kLong, std::memory_order_release);
+  if (!had_room) {
+    shorts_ = patience_;
+    return;
+  }
+  if (shorts_ == 0) return;
+  --shorts_;
+  if (shorts_ == 0) own.made.fetch_and(~OrderEntry::kLong, std::memory_order_release);
 }
 
 }  // namespace lacuna::mpi
