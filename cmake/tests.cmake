@@ -235,7 +235,8 @@ if(LACUNA_SANITIZE STREQUAL "thread")  # what has threads, without libfabric
   list(APPEND fuzz_part --only protocol_heads --only ring_channel --only mpi_descriptor)
 endif()
 add_test(NAME fuzz.smoke COMMAND lacuna_fuzz ${fuzz_part})
-set_tests_properties(fuzz.smoke PROPERTIES LABELS programs TIMEOUT ${share_timeout})
+math(EXPR fuzz_timeout "3 * ${share_timeout}")  # of LACUNA_FUZZ_TIMES=20, on a machine that computes something else
+set_tests_properties(fuzz.smoke PROPERTIES LABELS programs TIMEOUT ${fuzz_timeout})
 
 # The hand-overs themselves, small, in as many processes as they have; and that a byte that is flipped on its way is
 # found.

@@ -131,11 +131,14 @@ std::string Agent::refusal() {
 
 Result<void> Agent::take_in(Caller caller, const nic::tcp::Secret& secret) {
   const std::string why = refusal();
+  const std::unique_ptr<Agent, void (*)(Agent*)> place(why.empty() ? this : nullptr, [](Agent* agent) {
+    const std::scoped_lock lock(agent->mutex_);
+    --agent->coming_;
+  });
   Result<Guest> guest = meet_second(name_, secret, std::move(caller), {.nic = settings_.nic, .refusal = why}, timeout_ns_);
   std::shared_ptr<Connection> made;
   if (guest) made = std::make_shared<Connection>(std::move(guest->name), Connection::Role::second, std::move(guest->ends), around());
   const std::scoped_lock lock(mutex_);
-  coming_ -= why.empty() ? 1 : 0;
   if (!guest) return std::unexpected(guest.error());
   incoming_.push_back(std::move(made));
   return {};
@@ -189,7 +192,7 @@ void Agent::drop_lost() {
   {
     const std::scoped_lock lock(mutex_);
     std::erase_if(incoming_, [&](const std::shared_ptr<Connection>& connection) {
-      const auto lost = connection->lost();
+      const auto lost = connection->ended();
       if (!lost) return false;
       const auto level = lost->code == Code::peer_lost ? base::Level::info : base::Level::warn;
       base::log(level, fmt::format("NIXL agent {}: the connection from agent {} ended: {}", name_, connection->shown(), lost->text()));
@@ -239,12 +242,12 @@ Result<std::shared_ptr<Attempt>> Agent::reach(const std::string& agent) {
     there = found->second;
   }
   auto attempt = std::make_shared<Attempt>();
-  outgoing_[agent] = attempt;
   helpers_.run([this, agent, there, attempt] {
     Attempt::Outcome made = base::fail(Code::out_of_memory, "there was no memory for a connection");
     contained("a connection", [&] { made = connect(agent, there); });
     attempt->end(std::move(made));
   });
+  outgoing_[agent] = attempt;
   return attempt;
 }
 
@@ -282,9 +285,8 @@ void Agent::leave(const std::string& agent) {
 Result<void> Agent::withdraw(const Token& token) {
   registrations_.remove(token);
   Result<void> done;
-  const std::int64_t deadline = soon();
   for (const auto& connection : all())
-    if (!connection->withdraw(token, deadline))
+    if (!connection->withdraw(token, soon()))
       done = base::fail(Code::timeout, fmt::format("agent {} is stopped in the middle of a transfer: it may still reach this memory, which "
                                                    "has to stay as it is until its process ends",
                                                    connection->shown()));

@@ -39,6 +39,11 @@ std::optional<base::Error> Connection::lost() const {
   return lost_;
 }
 
+std::optional<base::Error> Connection::ended() const {
+  const Lock lock(mutex_, std::try_to_lock);
+  return lock && lost_ && burial_ != nullptr && burial_->over() ? lost_ : std::nullopt;
+}
+
 void Connection::lose(base::Error error) {
   if (!lost_) lost_ = std::move(error);
 }
@@ -54,12 +59,15 @@ bool Connection::step() {
 bool Connection::advance() {
   if (role_ == Role::alone) return burial_ == nullptr && ends_.ranks->progress();
   bool moved = false;
+  const auto completed = [this] { return ends_.direct != nullptr ? ends_.direct->completed() : 0; };
+  const std::int64_t before = completed();
   if (!lost_) {
     moved = ends_.ranks->progress();
     moved = listen() || moved;
     moved = flush() || moved;
   }
   moved = std::erase_if(active_, [this](Transfer* transfer) { return advance(*transfer).has_value(); }) > 0 || moved;
+  moved = moved || completed() != before;
   look_for_silence(moved);
   if (lost_ && burial_ == nullptr) bury();
   return moved;
@@ -89,11 +97,9 @@ void Connection::bury() {
   remains->direct = std::move(ends_.direct);
   for (Transfer* transfer : active_) transfer->requests_.clear();
   around_.helpers.run([remains = std::move(remains), over = burial_, peer = other()] {
-    contained("the end of a connection", [&] {
-      remains->direct.reset();
-      remains->ranks->give_up_rank(peer);
-      remains->ranks.reset();
-    });
+    remains->direct.reset();
+    contained("the end of a connection", [&] { remains->ranks->give_up_rank(peer); });
+    remains->ranks.reset();
     over->end();
   });
 }
@@ -212,10 +218,13 @@ Result<void> Connection::begin(Transfer& transfer, Part part, std::vector<Part>&
     return {};
   }
   protocol::Communicator& ranks = *ends_.ranks;
+  std::vector<protocol::Request*>& requests = transfer.requests_;
+  // A request that begins is kept
+  if (requests.size() == requests.capacity()) requests.reserve(2 * requests.size() + 1);
   const auto request = transfer.puts ? ranks.put(part.local, part.ours, there.exposed, part.offset, part.theirs)
                                      : ranks.get(part.local, part.ours, there.exposed, part.offset, part.theirs);
   if (request) {
-    transfer.requests_.push_back(*request);
+    requests.push_back(*request);
     begun.push_back(std::move(part));
     return {};
   }
@@ -243,10 +252,13 @@ Result<void> Connection::post(Transfer& transfer, std::optional<std::string> not
   transfer.error_.reset();
   transfer.notice_ = std::move(notice);
   if (active_.empty()) moved_at_ = base::now_ns();
-  active_.push_back(&transfer);
   std::vector<Part> begun;
+  begun.reserve(transfer.parts.size());
+  active_.push_back(&transfer);  // nothing is thrown from here on
   for (const Part& part : transfer.parts) {
-    if (Result<void> one = begin(transfer, part, begun); !one) {
+    Result<void> one = base::fail(Code::out_of_memory, "there was no memory for a part of the transfer");
+    contained("a transfer that begins", [&] { one = begin(transfer, part, begun); });
+    if (!one) {
       transfer.error_ = std::move(one).error();
       return {};  // check() says so, once what has begun is over
     }

@@ -89,6 +89,8 @@ class Connection {
   [[nodiscard]] Role role() const { return role_; }
   /// Why nothing goes this way any more.
   [[nodiscard]] std::optional<base::Error> lost() const;
+  /// The same, once nothing of the peer's reaches this end's memory any more. Waits for nothing.
+  [[nodiscard]] std::optional<base::Error> ended() const;
   /// Moves everything on, unless another thread does so; true if something moved.
   bool step();
 

@@ -78,6 +78,7 @@ Result<void> Direct::poll() {
     chains_.pop_front();
     room_ += chain.requests;
     chain.job->waiting_ -= chain.requests;
+    ++completed_;
   }
   if (queue_pair_->fault() != nullptr) return std::unexpected(*queue_pair_->fault());
   return {};

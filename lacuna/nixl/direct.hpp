@@ -48,6 +48,8 @@ class Direct {
   /// transfer.
   Result<void> advance(Job& job);
   [[nodiscard]] bool failed() const { return failed_.has_value(); }
+  /// Completions so far, of all jobs.
+  [[nodiscard]] std::int64_t completed() const { return completed_; }
 
  private:
   Direct(nic::Context& context, std::unique_ptr<nic::CompletionQueue> queue, std::unique_ptr<nic::QueuePair> queue_pair);
@@ -66,6 +68,7 @@ class Direct {
   std::int64_t most_at_once_;  // bytes of a call: a CPU that copies them is in it meanwhile
   int room_;                   // requests that the queue takes now
   std::deque<Chain> chains_;
+  std::int64_t completed_ = 0;
   std::optional<base::Error> failed_;
 };
 

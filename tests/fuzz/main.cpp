@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -163,6 +164,10 @@ int main_of(int argc, char** argv) {
     for (const Fuzzer& one : fuzzers()) options.chosen.push_back(&one);
   }
   // What this machine's user has measured or set decides nothing here.
+  std::vector<std::string> set;
+  for (char** one = environ; *one != nullptr; ++one) set.emplace_back(*one, std::strcspn(*one, "="));
+  for (const std::string& name : set)
+    if (name.starts_with("LACUNA_") && !name.starts_with("LACUNA_FUZZ_")) unsetenv(name.c_str());
   setenv("LACUNA_PROFILE", "/nonexistent/profile.json", 1);
   return run_all(options);
 }

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest-spi.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,6 +12,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -127,6 +130,8 @@ class Trial {
 };
 
 // The report of a sanitizer, or what was logged last.
+constexpr std::int64_t kHangsNs = 300'000'000'000;  // without an input more: a smoke run has five seconds for all
+
 std::string end_of(const base::Fd& file) {
   constexpr off_t kMost = 6000;
   const off_t bytes = lseek(file.get(), 0, SEEK_END);
@@ -146,7 +151,8 @@ Outcome run(const Fuzzer& fuzzer, const Wanted& wanted, const std::function<void
   const base::Fd said(memfd_create("lacuna_fuzz", 0));
   const pid_t child = fork();
   if (child == 0) {
-    dup2(said.get(), STDERR_FILENO);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (std::getenv("LACUNA_FUZZ_TRACE") == nullptr) dup2(said.get(), STDERR_FILENO);
     Trial(fuzzer, wanted, shared).all();
     shared.over = true;
     std::fflush(nullptr);
@@ -155,9 +161,14 @@ Outcome run(const Fuzzer& fuzzer, const Wanted& wanted, const std::function<void
   int status = 0;
   pid_t ended = child < 0 ? -1 : 0;
   rusage used{};
+  std::int64_t last = 0, moved_at = base::now_ns();
+  bool hangs = false;
   while (ended == 0 && (ended = wait4(child, &status, WNOHANG, &used)) == 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    progress(shared.inputs);
+    const std::int64_t inputs = shared.inputs;
+    if (inputs != last) last = inputs, moved_at = base::now_ns();
+    if (base::now_ns() - moved_at > kHangsNs && !hangs) hangs = kill(child, SIGKILL) == 0;
+    progress(inputs);
   }
   outcome.corpus = shared.corpus;
   outcome.inputs = shared.inputs;
@@ -167,7 +178,9 @@ Outcome run(const Fuzzer& fuzzer, const Wanted& wanted, const std::function<void
     outcome.cpu_s += static_cast<double>(one.tv_sec) + static_cast<double>(one.tv_usec) * 1e-6;
   if (child < 0) outcome.found.push_back({"a process of its own", std::strerror(errno)});
   if (shared.bad[0] != '\0') outcome.found.push_back({shared.bad, shared.wrong});
-  if (child > 0 && !(shared.over && status == 0))
+  if (hangs)
+    outcome.found.push_back({shared.now, "it hangs"});
+  else if (child > 0 && !(shared.over && status == 0))
     outcome.found.push_back({shared.now, WIFSIGNALED(status) ? fmt::format("it ends its process: {}", strsignal(WTERMSIG(status)))
                                                              : fmt::format("it ends its process with {}", WEXITSTATUS(status))});
   if (!outcome.found.empty()) outcome.said = end_of(said);

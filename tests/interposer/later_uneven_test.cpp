@@ -84,14 +84,17 @@ TEST(LaterUneven, AreRightWhateverTheirLengths) {
   }
 }
 
-// A rank's blocks do not fit in a call which another one has decided for: they go aside, and what that took is given
-// back. Then such calls are the host's for a while, and boards come back.
+// A rank's blocks do not fit in a call which another one has decided for, that gets none of them: they go aside, and
+// what that took is given back. Then such calls are the host's for a while, and boards come back. One that would get
+// such a block leaves the call to the host.
 TEST(LaterUneven, HaveRoomAside) {
   const Set forced("LACUNA_MPI_WAY", "offered");
   expect_right(run_preloaded({.ranks = kRanks, .threads = false}, [&](const Host& mpi, int rank) {
     Datatype type = gaps(mpi);
     Lengths lengths = even_lengths(1);
-    lengths[2] = {kMost, 1, kMost};
+    lengths[2] = {1, kMost, kMost};
+    Lengths for_first = even_lengths(1);
+    for_first[2] = {kMost, 1, 1};
     int by_host = 0;
     const auto call = [&](const Lengths& of) {
       Uneven one(of, rank);
@@ -109,6 +112,10 @@ TEST(LaterUneven, HaveRoomAside) {
     for (int round = 0; round < 8; ++round) call(even_lengths(1));
     by_host = 0;
     const std::int64_t most = mpi::job->boards->most();
+    call(for_first);
+    EXPECT_EQ(by_host, 1);
+    for (int round = 0; round < 200; ++round) call(even_lengths(1));
+    by_host = 0;
     call(lengths);
     EXPECT_EQ(by_host, 0);
     EXPECT_EQ(mpi::job->boards->most() > most, rank == 2);

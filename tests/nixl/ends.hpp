@@ -65,6 +65,11 @@ class AgentEnd {
 class Pipe {
  public:
   Pipe() { EXPECT_EQ(pipe(ends_.data()), 0); }
+  ~Pipe() {
+    for (const int end : ends_) close(end);
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
   void say(const std::string& text) const {
     const std::uint64_t length = text.size();
     EXPECT_EQ(write(ends_[1], &length, sizeof length), static_cast<ssize_t>(sizeof length));

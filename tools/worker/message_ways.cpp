@@ -44,6 +44,7 @@ Json form_of(const MessageTimes& times) {
 }
 
 Result<std::vector<std::byte>> bytes_of(std::string_view digits) {
+  if (digits.size() % 2 != 0) return base::fail(base::Code::invalid_argument, "the last byte of the wire form has one digit");
   std::vector<std::byte> bytes(digits.size() / 2);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     unsigned value = 0;
@@ -55,11 +56,15 @@ Result<std::vector<std::byte>> bytes_of(std::string_view digits) {
   return bytes;
 }
 
+Result<void> sharing(Communicator& ranks) {
+  const nic::PathInfo* mapped = ranks.context().limits().path(nic::Path::mapped);
+  if (mapped != nullptr && mapped->available) return {};
+  return base::fail(base::Code::invalid_argument, "these ranks share no memory, and ways of messages are of ranks that do");
+}
+
 // {"bytes", "run", "milliseconds"}, of both forms together.
 Result<Json> answer_cell(Communicator& ranks, const Json& request) {
-  const nic::PathInfo* mapped = ranks.context().limits().path(nic::Path::mapped);
-  if (mapped == nullptr || !mapped->available)
-    return base::fail(base::Code::invalid_argument, "these ranks share no memory, and ways of messages are of ranks that do");
+  LACUNA_TRY(sharing(ranks));
   Json ns = Json::object();
   MessageCell cell{.bytes = request.at("bytes"), .run = request.at("run"), .milliseconds = request.at("milliseconds").get<double>() / 2};
   for (const char* form : {"regular", "listed"}) {
@@ -71,6 +76,7 @@ Result<Json> answer_cell(Communicator& ranks, const Json& request) {
 
 // {"wire": two digits for each byte of the layout's wire form, "ways": [names], "milliseconds"}
 Result<Json> answer_given(Communicator& ranks, const Json& request) {
+  LACUNA_TRY(sharing(ranks));
   std::vector<guide::MessageWay> ways;
   for (const std::string name : request.at("ways")) ways.push_back(LACUNA_TRY(guide::message_way_from_name(name)));
   const std::vector<std::byte> wire = LACUNA_TRY(bytes_of(request.at("wire").get<std::string>()));

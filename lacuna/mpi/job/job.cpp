@@ -34,7 +34,7 @@ constexpr std::int64_t kMostPatience = 3'600'000'000;  // us
 
 /// What each rank says of itself in MPI_Init.
 struct Card {
-  std::uint64_t magic = 0x3730'6970'6d6c'636c;  // changes with Descriptor, Card and Said
+  std::uint64_t magic = 0x3830'6970'6d6c'636c;  // changes with Descriptor, Card, Said, boards and orders
   std::array<std::uint64_t, 2> node{};
   Cpus cpus;
   Nonce random{};

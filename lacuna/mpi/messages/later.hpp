@@ -67,7 +67,10 @@ template <class Number, class At>
 bool go_later(Job& job, const CollectiveCall<Number, At>& call, CommOf& of, const Pattern& pattern, const LaterKind& kind, Request* request,
               int& result) {
   Exchange now(job, call.name, call.use, call.comm, of, pattern);
-  const bool understood = list_both(job, call, now), gains = now.looks(understood).gains();
+  const bool understood = list_both(job, call, now);
+  // Who sends so much would need memory of its own for it.
+  const bool fits = std::ranges::all_of(now.in, [](const Block& block) { return block.bytes <= Board::kQueueRoom; });
+  const bool gains = fits && now.looks(understood).gains();
   std::unique_ptr<Operation> operation;
   if (gains) operation = make_later(job, call, now, understood);
   const auto has_room = [&] { return operation == nullptr || operation->standing->room() <= Board::kQueueRoom; };

@@ -120,9 +120,10 @@ BoardUse Boards::add(std::vector<int> locals, std::size_t rank, const Form& form
 bool Boards::take_aside(Board& board, std::uint32_t call, std::int64_t bytes) try {
   base::Result<nic::RegisteredBuffer> memory = nic::RegisteredBuffer::create(peers_.context(), bytes);
   if (!memory) return false;
-  board.asides_[call % Board::kQueue] = {
-      .call = call, .bytes = bytes, .memory = std::make_shared<nic::RegisteredBuffer>(std::move(*memory))};
-  left_ -= bytes;
+  Board::Aside& aside = board.asides_[call % Board::kQueue];  // whose last call has been read by all
+  const std::int64_t before = aside.bytes;
+  aside = {.call = call, .bytes = bytes, .memory = std::make_shared<nic::RegisteredBuffer>(std::move(*memory))};
+  left_ += before - bytes;
   most_ = std::max(most_, limit_ - left_);
   return true;
 } catch (const std::bad_alloc&) {
@@ -131,7 +132,7 @@ bool Boards::take_aside(Board& board, std::uint32_t call, std::int64_t bytes) tr
 
 void Boards::drop_asides(Board& board) {
   for (Board::Aside& aside : board.asides_) {
-    if (aside.memory == nullptr || !board.has_place(aside.call + Board::kQueue)) continue;
+    if (aside.memory == nullptr || !board.was_read(aside.call)) continue;
     left_ += aside.bytes;
     aside = {};
   }

@@ -106,6 +106,13 @@ class Board {
     }
     return true;
   }
+  /// Whether all ranks have read that call, or one behind it.
+  [[nodiscard]] bool was_read(std::uint32_t call) const {
+    for (std::size_t rank = 0; rank < all_.size(); ++rank) {
+      if (static_cast<std::int32_t>(done(rank, call).load(std::memory_order_acquire) - call) < 0) return false;
+    }
+    return true;
+  }
   /// A hint, before begin(): notes and so many bytes of this rank's room will be written in that call. Lines that
   /// others have read come back while the call's blocks are looked at.
   void expect(std::int64_t bytes) const {

@@ -152,11 +152,9 @@ bool Order::is_ready(bool uneven, bool of_neighbors) {
 void Order::heed_room(bool had_room, bool by_board) {
   constexpr std::uint32_t kMost = 1 << 16;
   OrderEntry& own = part_->own();
-  if (!had_room && by_board) {
-    patience_ = std::min(2 * patience_, kMost);
-    own.made.fetch_or(OrderEntry::kLong, std::memory_order_release);
-  }
   if (!had_room) {
+    if (by_board) patience_ = std::min(2 * patience_, kMost);
+    own.made.fetch_or(OrderEntry::kLong, std::memory_order_release);
     shorts_ = patience_;
     return;
   }

@@ -64,6 +64,7 @@ const base::Error* HubChannels::One::fault() {
 
 HubChannels::HubChannels(nic::Context& context, nic::RegisteredBuffer memory, int receives, int sends)
     : context_(context), memory_(std::move(memory)), receives_(receives), sends_(sends) {
+  unposted_.reserve(static_cast<std::size_t>(receives));
   for (int slot = receives + sends - 1; slot >= receives; --slot) free_.push_back(slot);
 }
 
@@ -136,14 +137,14 @@ void HubChannels::post_again() {
 }
 
 void HubChannels::tell_given_up() {
-  while (!given_up_.empty() && claim() != nullptr) {
+  std::erase_if(given_up_, [this](int peer) {
+    if (claim() == nullptr) return false;
     Head head;
     head.kind = HeadKind::lost;
-    const int peer = given_up_.back();
-    if (hub_->fault(peer) == nullptr && !send(peer, head)) return;
+    if (hub_->fault(peer) == nullptr && !send(peer, head)) return false;
     LACUNA_RARELY("hub: a peer that was given up is told");
-    given_up_.pop_back();
-  }
+    return true;
+  });
 }
 
 void HubChannels::poll() {
@@ -179,9 +180,10 @@ std::vector<int>& HubChannels::failing() {
 }
 
 void HubChannels::pop() {
-  unposted_.push_back(arrived_.front().receive);
+  const int receive = arrived_.front().receive;
   arrived_.pop_front();
   post_again();
+  if (!unposted_.empty() || !post(receive)) unposted_.push_back(receive);
 }
 
 }  // namespace lacuna::protocol

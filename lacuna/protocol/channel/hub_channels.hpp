@@ -67,7 +67,7 @@ class HubChannels {
   std::vector<int> free_;  // slots for sends
   int claimed_ = -1;       // one that is being written; -1: none
   std::deque<Came> arrived_;
-  std::vector<int> unposted_;  // receives that have been taken
+  std::vector<int> unposted_;  // receives that were refused
   std::vector<int> given_up_;  // peers to be told that they are lost to this rank
   std::vector<int> failing_;
 };

@@ -106,11 +106,15 @@ class QueueChannel final : public Channel {
   }
 
   void pop() override {
-    unposted_.push_back(arrived_.front().receive);
+    const int receive = arrived_.front().receive;
     arrived_.pop_front();
     emptied_ = arrived_.empty();
     shown_ = false;
     post_again();
+    if (unposted_.empty() && qp_ != nullptr && post(receive))
+      ++owed_;
+    else
+      unposted_.push_back(receive);
   }
 
   const base::Error* fault() override {
@@ -189,7 +193,7 @@ class QueueChannel final : public Channel {
   bool shown_ = false;    // the oldest arrival's credits are counted
   bool failed_ = false;   // some request
   std::deque<Came> arrived_;
-  std::deque<int> unposted_;  // receives that have been taken
+  std::deque<int> unposted_;  // receives that were refused
   std::optional<base::Error> broken_;
 };
 

@@ -27,6 +27,7 @@ from lacuna.mpi.installations import MpiInstallation, MpiInstallationError
 from lacuna.mpi.interposer import MpiError, name_and_abi
 from lacuna.mpi.launch import launch
 from lacuna.mpi.ways import WaysError
+from lacuna.units import bytes_text
 from lacuna.worker import messages
 from lacuna.worker.client import find_worker
 from lacuna.worker.protocol import written
@@ -134,6 +135,8 @@ RanksOption = Annotated[
 ]
 MEASURED_MS = 20.0
 """About how long the ways of one use race."""
+MOST_MEASURED = 16 << 20
+"""Bytes that a layout spans whose messages are measured: each way is verified byte by byte, twice."""
 
 
 @app.command(help=HELP)
@@ -261,6 +264,8 @@ def _mpis(wanted: list[str] | None) -> tuple[list[str], list[MpiInstallation]]:
         by_wrapper = [ways.library_of_launcher(name_and_abi(launch(one).version)[0]) for one in installations]
     except (MpiError, MpiInstallationError) as e:
         raise typer.BadParameter(str(e), param_hint="--mpi") from e
+    if len(set(by_wrapper)) < len(by_wrapper):
+        raise typer.BadParameter("two of them are the same MPI, whose ways stand in one table", param_hint="--mpi")
     return list(dict.fromkeys([one for one in wanted if one in ways_table.NAMES] + by_wrapper)), installations
 
 
@@ -273,18 +278,35 @@ def _sent(console: Console, asked: _Asked) -> dict[str, Any]:
     except ValueError as e:
         raise typer.BadParameter(str(e), param_hint="choice") from e
     if asked.measures:
-        with command_exit.guarded():
-            _measure(asked, sent, in_programs)
+        refusal = _refusal(asked.layout)
+        if refusal:
+            console.print(f"Ways of messages and of MPIs were not measured: {refusal}", soft_wrap=True)
+        else:
+            with command_exit.guarded():
+                _measure(asked, sent, in_programs)
     messages_table.show_expected(console, sent)
     ways_table.show_expected(console, in_programs, asked.ranks)
     return {"send": sent, "mpi": in_programs}
+
+
+def _refusal(layout: Layout) -> str:
+    """Why messages of it are not measured; empty: they are."""
+    if not layout.size:
+        return "it has no bytes"
+    if layout.overlaps:
+        return "it names bytes twice, and cannot be received"
+    if layout.true_extent > MOST_MEASURED:
+        return f"it spans {bytes_text(layout.true_extent)}; at most {bytes_text(MOST_MEASURED)} are measured"
+    if layout.run_count > ways.MOST_RUNS:
+        return f"it has {layout.run_count:,} runs; at most {ways.MOST_RUNS:,} are measured"
+    return ""
 
 
 def _measure(asked: _Asked, sent: dict[str, Any], in_programs: dict[str, Any]) -> None:
     """Enters what each way that can be takes. What cannot be measured ends the command."""
     layout = Layout.hindexed([1], [-asked.layout.true_lower_bound], asked.layout)
     try:
-        if sent and layout.size:
+        if sent:
             messages.measure_ways(find_worker(), layout, sent["ways"], MEASURED_MS)
         for installation in asked.installations:
             version, found = ways.measure_given(installation, layout, MEASURED_MS)

@@ -197,11 +197,11 @@ def measure_given(installation: MpiInstallation, layout: Layout, milliseconds: f
 
 def _type_text(layout: Layout) -> str:
     """As ways_piece.h reads it; the lowest byte is at 0."""
+    if layout.run_count > MOST_RUNS:
+        raise ValueError(f"a layout of {layout.run_count:,} runs; datatypes of at most {MOST_RUNS:,} are measured")
     if loops := _LOOPS.fullmatch(layout.describe()):
         levels = re.findall(r"(\d+) x \+(\d+) B", loops[1])
         return " ".join(("loops", str(len(levels)), *(number for level in levels for number in level), loops[2]))
-    if layout.run_count > MOST_RUNS:
-        raise ValueError(f"a list of {layout.run_count:,} runs; datatypes of at most {MOST_RUNS:,} are measured")
     low = layout.true_lower_bound
     runs = (f"{offset - low} {length}" for offset, length in layout.runs(MOST_RUNS))
     return " ".join(("list", str(layout.run_count), *runs))

@@ -382,3 +382,21 @@ def test_ways_of_messages_are_measured() -> None:
         way for way, of in sent.items() if "refused" not in of
     }
     assert "measured  what happens" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        (("vector(8, 1, 0, double)", "bytes(64)"), "it names bytes twice"),
+        (("vector(2, 1, 4194304, double)",), "it spans"),
+    ],
+    ids=["overlapping", "long"],
+)
+def test_ways_of_messages_that_cannot_be_measured(what: tuple[str, ...], why: str) -> None:
+    try:
+        find_worker()
+    except WorkerError as e:
+        pytest.skip(str(e))
+    ended = explain(*what, "--measure")
+    assert ended.exit_code == 0, ended.stderr
+    assert f"not measured: {why}" in " ".join(ended.stdout.split())

@@ -220,8 +220,11 @@ def between_hosts(size: int) -> dict[str, Any]:
 HOSTS = "case $* in *-hosts*) cat {folder}/between ;; *) cat {folder}/lines ;; esac"
 
 
-def test_between_two_hosts(play: Play, tmp_path: Path, no_settings_of_the_user: Path) -> None:
+def test_between_two_hosts(
+    play: Play, tmp_path: Path, no_settings_of_the_user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A later run without hosts keeps what was found, of the same version of the MPI."""
+    monkeypatch.chdir(tmp_path)  # where the program is built that both hosts run
     installation = play([], HOSTS.format(folder=tmp_path))
     cells = [between_hosts(size) for size in CHUNKED]
     told = [{"version": VERSION, "cells": len(cells)}, *cells, {"ends": len(cells)}]

@@ -67,10 +67,14 @@ def test_a_published_flow(flow: str, nic: str, tmp_path: Path) -> None:
         )
         for role in ("target", "initiator")
     ]
-    said = [started[1].communicate(timeout=PATIENCE)[0]]
-    if started[1].returncode != 0:
-        started[0].kill()  # it would wait for the other end
-    said.insert(0, started[0].communicate(timeout=PATIENCE)[0])
+    try:
+        said = [started[1].communicate(timeout=PATIENCE)[0]]
+        if started[1].returncode != 0:
+            started[0].kill()  # it would wait for the other end
+        said.insert(0, started[0].communicate(timeout=PATIENCE)[0])
+    finally:
+        for process in started:
+            process.kill()
     assert [process.returncode for process in started] == [0, 0], os.linesep.join(said)
     for role, text in zip(("target", "initiator"), said, strict=True):
         assert f"{flow} {role} passed" in text

@@ -26,6 +26,10 @@ def test_the_page_prints_what_it_says(tmp_path: Path) -> None:
         subprocess.Popen([sys.executable, "tensors.py", rank], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
         for rank in ("0", "1")
     ]
-    printed = [process.communicate(timeout=PATIENCE)[0] for process in started]
+    try:
+        printed = [process.communicate(timeout=PATIENCE)[0] for process in started]
+    finally:
+        for process in started:
+            process.kill()
     assert [process.returncode for process in started] == [0, 0], os.linesep.join(printed)
     assert printed == ["", said + "\n"]

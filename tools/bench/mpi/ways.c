@@ -12,10 +12,10 @@
  *
  * Rank 0 prints a line of JSON about the MPI, one for each size, and a last one:
  *
- *   {"version": "Open MPI v5.0.11", "cells": 32}
+ *   {"version": "Open MPI v5.0.11", "cells": 35}
  *   {"bytes": 256, "run": 8, "ns": {"send": {"regular": {"host": 812.5, "packed": 640.1, "offered": 0.9e3}, ...}, ...}}
  *   {"bytes": 1048576, "run": 0, "ns": {"contiguous": {"regular": {"host": 41000.0, "offered": 33000.0}}}}
- *   {"ends": 32}
+ *   {"ends": 35}
  *
  * A time is the median of batches, of the slower rank, for one message or one call. */
 #define _GNU_SOURCE
