@@ -105,6 +105,8 @@ def test_a_layout_on_an_mpi(mpi: MpiInstallation, text: str) -> None:
 
 
 def test_two_hosts_on_an_mpi(mpi: MpiInstallation, monkeypatch: pytest.MonkeyPatch) -> None:
+    if mpi.name == "mpich4-debian":
+        pytest.skip("Debian's MPICH 4.0 hangs by itself at random over TCP")
     monkeypatch.setattr(ways, "CHUNKED", (65536,))
     try:
         with two_hosts() as hosts:
