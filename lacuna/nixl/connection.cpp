@@ -91,17 +91,19 @@ void Connection::look_for_silence(bool moved) {
 // the piece of memory that it copies, so a thread of its own does it.
 void Connection::bury() {
   std::erase_if(active_, [this](Transfer* transfer) { return advance(*transfer).has_value(); });
-  burial_ = std::make_shared<Errand>();
+  auto over = std::make_shared<Errand>();
   auto remains = std::make_shared<Ends>();
   remains->ranks = std::move(ends_.ranks);
   remains->direct = std::move(ends_.direct);
+  burial_ = over;
   for (Transfer* transfer : active_) transfer->requests_.clear();
-  around_.helpers.run([remains = std::move(remains), over = burial_, peer = other()] {
+  const auto end = [remains, over, peer = other()] {
     remains->direct.reset();
     contained("the end of a connection", [&] { remains->ranks->give_up_rank(peer); });
     remains->ranks.reset();
     over->end();
-  });
+  };
+  if (!contained("a thread that ends a connection", [&] { around_.helpers.run(end); })) end();
 }
 
 // Requests move on together, in advance(): each of many would move all.

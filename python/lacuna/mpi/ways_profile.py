@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-from lacuna._core import machine_name, mpi_profile_file
+from lacuna._core import check_mpi_profile, machine_name, mpi_profile_file
 from lacuna.files import write_whole
 from lacuna.mpi.ways import BYTES, CHUNKED, CHUNKED_RUN, CHUNKS, CONTIGUOUS, PACKED, RUNS, Lists, Measured, Sheets
 from lacuna.worker.result import Result, begun
@@ -83,6 +83,7 @@ def kept_between_nodes(measured: Measured) -> dict[str, Any] | None:
     """What the profile that is there says of two hosts, if it is of the same machine and version of the MPI."""
     file = Path(mpi_profile_file(measured.library))
     try:
+        check_mpi_profile(str(file), measured.library)
         old = json.loads(file.read_text())
         same = (old["machine"], old["library_version"]) == (machine_name(), measured.library_version)
         return dict(old["thresholds"]["inter_node"]) if same else None
