@@ -15,7 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="module")
 def planted() -> ModuleType:
     spec = importlib.util.spec_from_file_location("planted", ROOT / "scripts" / "planted.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["planted"] = module
     spec.loader.exec_module(module)

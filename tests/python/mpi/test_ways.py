@@ -16,6 +16,7 @@ from conftest import PATIENCE, wait_for
 from typer.testing import CliRunner
 
 from lacuna import _core
+from lacuna.bench.messages import between_ranks
 from lacuna.cli import guide
 from lacuna.cli.app import app
 from lacuna.guide.run_record import Guide
@@ -374,7 +375,8 @@ def test_what_was_measured_before_an_interruption_is_kept(
 
     monkeypatch.setattr(guide.GuideCommand, "measure", lambda *_: (full_guide, None))
     monkeypatch.setattr(guide.GuideCommand, "deliver", delivered)
-    monkeypatch.setattr(guide.message_ways, "measure", interrupted)
+    monkeypatch.setattr(between_ranks.exchange_prices, "measure", lambda *_: {})
+    monkeypatch.setattr(between_ranks.messages, "measure", interrupted)
     line = ["guide", "--budget", "60", "--output", str(tmp_path / "results")]
     done = CliRunner().invoke(app, line)
     assert done.exit_code == 130, done.output
