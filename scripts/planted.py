@@ -168,7 +168,7 @@ def build(tree: Path) -> Path:
 def look(program: Path, bug: Bug, seeds: int, jobs: int) -> Found:
     """Until the first seed that fails."""
     began = time.monotonic()
-    line = [program, "--seeds", str(seeds), "--jobs", str(jobs)]
+    line: list[str | Path] = [program, "--seeds", str(seeds), "--jobs", str(jobs)]
     process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, process_group=0)
     assert process.stdout is not None
     seed, how = None, ""
