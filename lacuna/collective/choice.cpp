@@ -19,7 +19,7 @@ using guide::ExchangePrice;
 using guide::usual::kManyLarge;
 constexpr std::int64_t kEager = guide::usual::kEagerBytes;
 
-// What is agreed, and what nobody measures.
+// What is agreed, and what is measured nowhere.
 class Prices {
  public:
   explicit Prices(const Load& load)
@@ -117,7 +117,7 @@ std::string choose_best(const Load& load, bool can_forward, Choice& choice) {
     return fmt::format(
         "{}: each that is not sent at once (over {} bytes) holds a window or registered memory, and more than {} are no gain", what, kEager,
         kManyLarge);
-  return load.largest <= kEager ? fmt::format("{}, which need nobody's answer", what)
+  return load.largest <= kEager ? fmt::format("{}, which need no answer", what)
                                 : fmt::format("{}, no more than {} of them", what, kManyLarge);
 }
 

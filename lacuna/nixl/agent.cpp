@@ -19,7 +19,7 @@ using nic::tcp::Caller;
 using nic::tcp::Endpoint;
 
 constexpr double kMostSeconds = 3600;
-constexpr int kMostHelpers = 256;          // threads, beyond which nobody is met: what was said so far may be false
+constexpr int kMostHelpers = 256;          // threads, beyond which no agent is met: what was said so far may be false
 constexpr std::size_t kMostCallers = 256;  // that connect at the same time: an Acceptor drops the oldest of more
 
 // The thread that moves things on yields while something happens, and then sleeps longer and longer: what comes after a

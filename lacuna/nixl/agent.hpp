@@ -43,7 +43,7 @@ class Agent {
   Result<void> learn(const std::string& agent, const std::string& address);
   /// The connection to an agent, which begins to be made if there is none. Errors: invalid_argument (its address was
   /// not loaded), peer_lost and others (there was one, which ended); of the attempt: invalid_argument (the two name
-  /// different NICs), peer_lost, timeout, permission, unsupported (no such NIC there, or it takes nobody).
+  /// different NICs), peer_lost, timeout, permission, unsupported (no such NIC there, or it takes no agent).
   Result<std::shared_ptr<Attempt>> reach(const std::string& agent);
   /// Ends the connection to an agent, and forgets where it is.
   void leave(const std::string& agent);

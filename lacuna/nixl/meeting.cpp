@@ -69,7 +69,7 @@ Result<Connection::Ends> join(std::unique_ptr<TcpBootstrap> bootstrap, int rank,
   const std::string theirs = LACUNA_TRY(exchange(*bootstrap, mine, deadline));
   if (!context) return std::unexpected(std::move(context).error());
   if (!theirs.empty())
-    return base::fail(Code::unsupported, fmt::format("the peer does not take NIC {}, or nobody: {}", claim.nic, printable(theirs)));
+    return base::fail(Code::unsupported, fmt::format("the peer does not take NIC {}, or no other agent: {}", claim.nic, printable(theirs)));
 
   const std::int64_t left = std::max<std::int64_t>(deadline - base::now_ns(), 0);
   Group group{.rank = rank, .one_machine = false};

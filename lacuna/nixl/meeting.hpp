@@ -37,7 +37,7 @@ struct Guest {
 /// What the second one goes by.
 struct House {
   std::string nic;      ///< the only one that it takes; empty: any
-  std::string refusal;  ///< why it takes nobody; empty: it does
+  std::string refusal;  ///< why it takes no other agent; empty: it does
 };
 /// The second one's part. Errors: as meet_first(), limit (a refusal).
 Result<Guest> meet_second(const std::string& own_name, const nic::tcp::Secret& secret, nic::tcp::Caller caller, const House& house,

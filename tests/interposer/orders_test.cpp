@@ -68,8 +68,8 @@ TEST(Orders, DecideOnceForAll) {
   }
 }
 
-// Each entry is free once all ranks have left, whoever comes and goes first; so there are as many orders as there are
-// entries at a time, and any number one after another. A rank may leave before another has come.
+// Each entry is free once all ranks have left, in any order; so there are as many orders as there are entries
+// at a time, and any number one after another. A rank may leave before another has come.
 TEST(Orders, GiveEntriesBack) {
   for (unsigned seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE(seed);

@@ -22,6 +22,17 @@ def drawn_mesh(rng: random.Random, first: int) -> Mesh:
     return Mesh(shape, ["a", "b", "c"][: len(shape)], ranks)
 
 
+def drawn_sides(rng: random.Random, ranks: int, shape: tuple[int, ...]) -> list[Sharding]:
+    """A source and a target, on ranks below that number."""
+    sides = []
+    for _ in range(2):
+        mesh = drawn_mesh(rng, 0)
+        while max(mesh.ranks) >= ranks:
+            mesh = drawn_mesh(rng, 0)
+        sides.append(drawn_sharding(rng, mesh, shape))
+    return sides
+
+
 def drawn_sharding(rng: random.Random, mesh: Mesh, shape: tuple[int, ...]) -> Sharding:
     axes: list[list[str]] = [[] for _ in shape]
     for axis in rng.sample(mesh.axes, len(mesh.axes)):

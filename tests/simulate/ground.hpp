@@ -1,5 +1,5 @@
-// ground: memory whose pages go back to the system as soon as a piece of it is given back, so that whoever comes too
-// late ends the process, and whose addresses are soon used again, by the same story the same.
+// ground: memory whose pages go back to the system as soon as a piece of it is given back, so that a late access ends
+// the process, and whose addresses are soon used again, by the same story the same.
 #pragma once
 
 #include <cstddef>

@@ -9,12 +9,11 @@
 #include "tools/corpus/cases.hpp"
 
 namespace lacuna::corpus {
-namespace {
 
 using Json = nlohmann::json;
 
-// A layout in its wire form, two hexadecimal digits a byte.
-Result<Layout> layout_of(const std::string& digits) {
+Result<Layout> layout_from_hex(std::string_view digits) {
+  if (digits.size() % 2 != 0) return base::fail(base::Code::malformed, "the last byte of a layout has one digit");
   std::vector<std::byte> wire(digits.size() / 2);
   for (std::size_t i = 0; i < wire.size(); ++i) {
     unsigned value = 0;
@@ -26,11 +25,13 @@ Result<Layout> layout_of(const std::string& digits) {
   return layout::decode(wire);
 }
 
+namespace {
+
 Result<Case> pair_of(const std::string& name, const std::string& send, const std::string& receive) {
   Case what;
   what.name = name;
-  what.send = LACUNA_TRY(layout_of(send));
-  what.receive = LACUNA_TRY(layout_of(receive));
+  what.send = LACUNA_TRY(layout_from_hex(send));
+  what.receive = LACUNA_TRY(layout_from_hex(receive));
   LACUNA_TRY(layout::check_sizes(what.send, what.receive));
   for (const Layout* layout : {&what.send, &what.receive}) {
     if (layout->true_lower_bound() < 0)

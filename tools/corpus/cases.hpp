@@ -65,6 +65,8 @@ Result<Case> ai_case(const std::string& name, std::int64_t most_payload);
 
 /// A DDTBench layout by family and index of size. Errors: invalid_argument.
 Result<Case> ddtbench_case(const std::string& family, int size);
+/// Of a wire form, two hexadecimal digits a byte. Errors: malformed.
+Result<Layout> layout_from_hex(std::string_view digits);
 /// From the JSON text of a request's layout (docs/design/worker.md). `cache`: bytes of the last-level cache that a cold
 /// case has to outgrow; none: this machine's. Errors: invalid_argument.
 Result<Case> case_from_json(const std::string& layout, const std::string& shape, bool cold, std::optional<std::int64_t> cache = {});

@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <csignal>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -43,19 +42,6 @@ Json form_of(const MessageTimes& times) {
   return ns;
 }
 
-Result<std::vector<std::byte>> bytes_of(std::string_view digits) {
-  if (digits.size() % 2 != 0) return base::fail(base::Code::invalid_argument, "the last byte of the wire form has one digit");
-  std::vector<std::byte> bytes(digits.size() / 2);
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    unsigned value = 0;
-    const char* at = digits.data() + 2 * i;
-    if (std::from_chars(at, at + 2, value, 16).ptr != at + 2)
-      return base::fail(base::Code::invalid_argument, fmt::format("byte {} of the wire form is none", i));
-    bytes[i] = static_cast<std::byte>(value);
-  }
-  return bytes;
-}
-
 Result<void> sharing(Communicator& ranks) {
   const nic::PathInfo* mapped = ranks.context().limits().path(nic::Path::mapped);
   if (mapped != nullptr && mapped->available) return {};
@@ -79,8 +65,7 @@ Result<Json> answer_given(Communicator& ranks, const Json& request) {
   LACUNA_TRY(sharing(ranks));
   std::vector<guide::MessageWay> ways;
   for (const std::string name : request.at("ways")) ways.push_back(LACUNA_TRY(guide::message_way_from_name(name)));
-  const std::vector<std::byte> wire = LACUNA_TRY(bytes_of(request.at("wire").get<std::string>()));
-  const layout::Layout layout = LACUNA_TRY(layout::decode(wire));
+  const layout::Layout layout = LACUNA_TRY(corpus::layout_from_hex(request.at("wire").get<std::string>()));
   return Json{{"ns", form_of(LACUNA_TRY(measure_messages(ranks, layout, ways, request.at("milliseconds"))))}};
 }
 

@@ -138,7 +138,7 @@ int recv_init_or(Function function, void* base, Count count, Datatype type, int 
   if (how == How::offered) return recv_init(*j, target, source, tag, comm, request);
   Use known = source == kProcNull ? nullptr : j->types.find(type);
   if (known == nullptr) return passed(j, function, target.why, pass);
-  // All memory is had before the host makes a request, which nobody would free
+  // All memory is had before the host makes a request, which no call would free
   auto operation = std::make_unique<Operation>();
   Target& place = operation->target;
   place = {.base = static_cast<std::byte*>(base), .type = std::move(known), .handle = type};

@@ -13,7 +13,7 @@ OrderEntry* look_for(OrderTable& table, std::uint64_t key) {
   return found != table.entries.end() ? &*found : nullptr;
 }
 
-// A table is taken for a look at its entries, some hundred ns. Whoever has taken it may have lost its CPU to as many
+// A table is taken for a look at its entries, some hundred ns. The rank that has it may have lost its CPU to as many
 // others as a node has ranks; a rank that ended meanwhile has it for ever, and then there is no room in it.
 class TakenTable {
  public:

@@ -171,7 +171,7 @@ class _Plane:
 
 
 def _dtype_of(array: Any) -> str:
-    """As "float16", of NumPy, torch and whoever else says it; empty where nobody does."""
+    """As "float16", of arrays that say it, as those of NumPy and torch do; else empty."""
     return str(getattr(array, "dtype", "")).rpartition(".")[2]
 
 

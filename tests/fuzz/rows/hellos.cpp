@@ -90,7 +90,7 @@ Verdict judge_verbs(const Bytes& input, bool planted) {
   return judge(ends, nic::Path::wire, input, planted);
 }
 
-// Up to the nonces and the addresses behind the limits: with others the two look for one another where nobody is, for a
+// Up to the nonces and the addresses behind the limits: with others the two look for one another where no end is, for a
 // minute.
 constexpr std::int64_t kOfiFields = 8 + 4 + 4 + 32 + sizeof(nic::LimitsOnWire);
 Bytes draw_ofi(Random& random) { return draw_edits(random, kOfiFields); }

@@ -40,7 +40,7 @@ class Round {
         begin(den, there);
         if (random_.one_in(3)) den.victim_moves(2);
       }
-      den.until([&] { return all_ended(den); }, 200);
+      den.until([&] { return all_ended(den, accesses_, &tolerable, "an access", wrong_); }, 200);
     }
     if (planted) exposed_[0].bytes.front() ^= std::byte{1};
     if (wrong_.empty() && !exposed_[0].intact()) return "bytes were written that are not exposed";
@@ -65,20 +65,6 @@ class Round {
     if (begun) one->request = *begun;
     if (!begun && !tolerable(begun.error().code)) wrong_ = "begun: " + begun.error().text();
     accesses_.push_back(std::move(one));
-  }
-  bool all_ended(Den& den) {
-    bool all = true;
-    for (const auto& one : accesses_) {
-      if (one->request == nullptr) continue;
-      const auto result = den.rank(one->rank).test(one->request);
-      if (!result) {
-        all = false;
-        continue;
-      }
-      one->request = nullptr;
-      if (!*result && !tolerable(result->error().code)) wrong_ = "an access: " + result->error().text();
-    }
-    return all;
   }
 
   Random random_;

@@ -89,25 +89,12 @@ std::string round(const Setting& setting, std::uint64_t seed, bool planted) {
       aside[1] = support::value(den.rank(2).isend(out.base(), out.layout, 0, 5));
     }
     kept = begin(den, random, wrong);
-    const auto all_ended = [&] {
-      bool all = true;
-      for (const auto& one : kept) {
-        if (one->request == nullptr) continue;
-        const auto result = den.rank(one->rank).test(one->request);
-        if (!result) {
-          all = false;
-          continue;
-        }
-        one->request = nullptr;
-        if (!*result && !tolerable(result->error().code)) wrong = "a message: " + result->error().text();
-      }
-      return all;
-    };
-    den.until(all_ended, 200);
-    // Whoever lost the other is through with it.
+    const auto over = [&] { return all_ended(den, kept, &tolerable, "a message", wrong); };
+    den.until(over, 200);
+    // A rank that lost the other one is through with it.
     for (const int rank : {0, 1}) {
       if (den.rank(rank).isend(word.base(), word.layout, 1 - rank, 9)) continue;
-      den.until(all_ended, 2);
+      den.until(over, 2);
       for (const auto& one : kept) {
         if (one->rank == rank && one->request != nullptr) wrong = "a request that goes on although its peer is lost";
       }

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "lacuna/protocol/channel/channel.hpp"
 #include "lacuna/protocol/stream/stream.hpp"
@@ -97,5 +99,24 @@ struct Guarded {
   [[nodiscard]] std::byte pattern(std::size_t i) const { return static_cast<std::byte>((i + seed_) * 0x9e3779b97f4a7c15 >> 56); }
   std::uint64_t seed_;
 };
+
+/// Looks at what has begun, each with a `rank` and a `request` that is null once it is over; whether all are. `wrong`
+/// gets an error that `tolerable` does not name, behind `what`.
+template <class Begun>
+bool all_ended(Den& den, const std::vector<std::unique_ptr<Begun>>& begun, bool (*tolerable)(base::Code), std::string_view what,
+               std::string& wrong) {
+  bool all = true;
+  for (const auto& one : begun) {
+    if (one->request == nullptr) continue;
+    const auto result = den.rank(one->rank).test(one->request);
+    if (!result) {
+      all = false;
+      continue;
+    }
+    one->request = nullptr;
+    if (!*result && !tolerable(result->error().code)) wrong = std::string(what) + ": " + result->error().text();
+  }
+  return all;
+}
 
 }  // namespace lacuna::test

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from drawn_shardings import drawn_mesh, drawn_sharding, laid_out, naive_part
+from drawn_shardings import drawn_sides, laid_out, naive_part
 from nixl import nixl_agent, nixl_agent_config
 from nixl_bench import PATIENCE, Letters
 
@@ -60,13 +60,7 @@ class Rank(Letters):
 
 def drawn(rng: random.Random, ranks: int) -> tuple[list[Any], tuple[int, ...]]:
     shape = tuple(rng.randint(1, 30) for _ in range(rng.randint(1, 3)))
-    sides = []
-    for _ in range(2):
-        mesh = drawn_mesh(rng, 0)
-        while max(mesh.ranks) >= ranks:
-            mesh = drawn_mesh(rng, 0)
-        sides.append(drawn_sharding(rng, mesh, shape))
-    return sides, shape
+    return drawn_sides(rng, ranks, shape), shape
 
 
 def main() -> None:

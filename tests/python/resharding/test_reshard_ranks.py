@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from drawn_shardings import drawn_mesh, drawn_sharding, laid_out, naive_part
+from drawn_shardings import drawn_sides, laid_out, naive_part
 from forked_ranks import run_ranks
 
 import lacuna
@@ -21,12 +21,7 @@ def test_random_meshes_between_processes(way: str) -> None:
         rng = random.Random(11)  # the same draws on all ranks
         for _ in range(40):
             shape = tuple(rng.randint(1, 40) for _ in range(rng.randint(1, 3)))
-            sides = []
-            for _ in range(2):
-                mesh = drawn_mesh(rng, 0)
-                while max(mesh.ranks) >= RANKS:
-                    mesh = drawn_mesh(rng, 0)
-                sides.append(drawn_sharding(rng, mesh, shape))
+            sides = drawn_sides(rng, RANKS, shape)
             whole = np.arange(np.prod(shape, dtype=int)).reshape(shape)
             plan = lacuna.reshard(*sides, shape, itemsize=8)
             mine = [naive_part(s, whole, ranks.rank) if ranks.rank in s.mesh.ranks else None for s in sides]

@@ -18,9 +18,6 @@ struct blocks {
 
 typedef void (*exchange)(const struct blocks* b, const struct calls* mpi);
 
-/* Which block a rank has received as its b-th: `from` which rank, and which of that rank's. */
-enum arrival { FIRST_OF_PEER, FIRST_OF_EACH, MINE_OF_EACH, FIRST_OF_PEER_IN_ITS_PLACE, BOTH_OF_PEER };
-
 /* The b-th block to send, or to receive into. */
 static inline char* out(const struct blocks* b, int number) { return b->sent + number * b->span; }
 static inline char* in(const struct blocks* b, int number) { return b->received + number * b->span; }
@@ -85,17 +82,6 @@ static inline void neighbor_alltoallw(const struct blocks* b, const struct calls
 }
 static inline void neighbor_allgather(const struct blocks* b, const struct calls* mpi) {
   mpi->Neighbor_allgather(b->sent, b->count, b->type, b->received, b->count, b->type, b->ring);
-}
-
-/* Returns whose block comes as the b-th, or -1. */
-static inline int origin(enum arrival arrival, int b, int* of_it) {
-  *of_it = arrival == MINE_OF_EACH ? rank : 0;
-  switch (arrival) {
-    case FIRST_OF_PEER: return b == 0 ? peer : -1;
-    case FIRST_OF_PEER_IN_ITS_PLACE: return b == peer ? peer : -1;
-    case BOTH_OF_PEER: return peer;
-    default: return b;
-  }
 }
 
 /* Nanoseconds of one of so many exchanges, of the slower rank. */

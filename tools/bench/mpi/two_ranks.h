@@ -63,6 +63,20 @@ static inline double larger(double own) {
   return own > other ? own : other;
 }
 
+/* Which block a rank has received as its b-th: `from` which rank, and which of that rank's. */
+enum arrival { FIRST_OF_PEER, FIRST_OF_EACH, MINE_OF_EACH, FIRST_OF_PEER_IN_ITS_PLACE, BOTH_OF_PEER };
+
+/* Returns whose block comes as the b-th, or -1. */
+static inline int origin(enum arrival arrival, int b, int* of_it) {
+  *of_it = arrival == MINE_OF_EACH ? rank : 0;
+  switch (arrival) {
+    case FIRST_OF_PEER: return b == 0 ? peer : -1;
+    case FIRST_OF_PEER_IN_ITS_PLACE: return b == peer ? peer : -1;
+    case BOTH_OF_PEER: return peer;
+    default: return b;
+  }
+}
+
 static uint64_t drawing = 39;
 
 /* The same numbers in both ranks and in each run. */

@@ -22,9 +22,6 @@ struct piece {
   MPI_Datatype type; /* of a block */
 };
 
-/* Which block a rank has received as its b-th: `from` which rank, and which of that rank's. */
-enum arrival { FIRST_OF_PEER, FIRST_OF_EACH, MINE_OF_EACH, FIRST_OF_PEER_IN_ITS_PLACE, BOTH_OF_PEER };
-
 /* The b-th block to send, or to receive into. */
 static inline unsigned char* out(const struct piece* p, int b) { return p->sent + b * p->span; }
 static inline unsigned char* in(const struct piece* p, int b) { return p->received + b * p->span; }
@@ -46,17 +43,6 @@ static inline void fill(const struct piece* p, enum arrival arrival, int call) {
     long k = 0;
     for (long i = 0; i < p->runs; ++i)
       for (long j = 0; j < p->run[i].bytes; ++j) out(p, b)[p->run[i].at + j] = content(rank, number, k++, call);
-  }
-}
-
-/* Returns whose block comes as the b-th, or -1. */
-static inline int origin(enum arrival arrival, int b, int* of_it) {
-  *of_it = arrival == MINE_OF_EACH ? rank : 0;
-  switch (arrival) {
-    case FIRST_OF_PEER: return b == 0 ? peer : -1;
-    case FIRST_OF_PEER_IN_ITS_PLACE: return b == peer ? peer : -1;
-    case BOTH_OF_PEER: return peer;
-    default: return b;
   }
 }
 
