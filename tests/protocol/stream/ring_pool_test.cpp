@@ -101,7 +101,7 @@ TEST(RingPool, GivesAPeerItsOwnRingsInTurn) {
     return rings.size();
   };
   EXPECT_EQ(rings_of(8), 1u);
-  rings_of(400);
+  rings_of(2000);
   EXPECT_EQ(rings_of(40), StreamRings::kKept - 1);
   EXPECT_LE(at.pool.resident(), std::int64_t{2 * (StreamRings::kKept - 1)} * StreamRings::kBytes);
 }
