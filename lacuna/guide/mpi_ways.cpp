@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "lacuna/guide/usual_thresholds.hpp"
 
@@ -85,16 +86,22 @@ constexpr std::array kAllMpiWays{MpiWay::host, MpiWay::packed, MpiWay::offered};
 static_assert(kAllMpiWays.size() == kMpiWays);
 constexpr bool holds(unsigned ways, MpiWay way) { return (ways >> static_cast<unsigned>(way) & 1U) != 0; }
 
+double MpiPrices::gain_of(MpiUse use, MpiWay way, const Piece& piece) const {
+  const bool long_and_alike = way == MpiWay::packed && is_message(use) && piece.bytes >= kPackedAlike;
+  return machine_.empty() && !long_and_alike ? kUsualGain : kGain;
+}
+
 MpiWay MpiPrices::expect_best(MpiUse use, const Piece& piece, unsigned ways) const {
   auto best = MpiWay::host;
-  double least = ns(use, MpiWay::host, piece).value_or(0) * (machine_.empty() ? kUsualGain : kGain);
+  const double host = ns(use, MpiWay::host, piece).value_or(0);
+  double least = std::numeric_limits<double>::infinity();
   for (const MpiWay way : {MpiWay::packed, MpiWay::offered}) {
     if (!holds(ways, way)) continue;
     std::optional<double> expected = ns(use, way, piece);
     const bool short_window = way == MpiWay::offered && is_message(use) && piece.bytes <= usual::kEagerBytes;
     if (expected && short_window) *expected /= usual::kWindowGain;
     if (expected && way == MpiWay::offered && shares_cpus_ && waits_for_all(use)) *expected *= kSharedCpus;
-    if (!expected || *expected >= least) continue;
+    if (!expected || *expected >= std::min(least, host * gain_of(use, way, piece))) continue;
     least = *expected;
     best = way;
   }
