@@ -5,6 +5,7 @@
 #include "lacuna/mpi/job/job.hpp"
 #include "tests/interposer/every_second.hpp"
 #include "tests/interposer/fake.hpp"
+#include "tests/support/times.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
@@ -15,12 +16,6 @@ constexpr const char* kWhy = "as a test wants it";
 
 // All transfers of this rank fail, as its calls see it.
 void let_fail() { mpi::job->ranks->end_all_with({base::Code::transfer, kWhy}); }
-
-int times(const std::string& text, std::string_view what) {
-  int found = 0;
-  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++found;
-  return found;
-}
 
 void meet(const Host& mpi) {
   Request barrier{};
@@ -94,7 +89,7 @@ TEST(InterposedFailures, OfOffersAreErrorsOfTheirCalls) {
       mpi.Type_free(&type);
     });
     for (const std::string& wrong : outcome.wrong) ADD_FAILURE() << wrong;
-    EXPECT_EQ(times(testing::internal::GetCapturedStderr(), kWhy), 1);
+    EXPECT_EQ(support::times(testing::internal::GetCapturedStderr(), kWhy), 1);
   }
 }
 
@@ -124,7 +119,7 @@ TEST(InterposedFailures, OfChunksAreErrorsOfTheirCalls) {
     };
     testing::internal::CaptureStderr();
     run_preloaded({.nodes = 2}, program, {{.call = "Isend", .n = has_descriptor ? 4 : 3}});
-    EXPECT_EQ(times(testing::internal::GetCapturedStderr(), "MPI send: "), 1);
+    EXPECT_EQ(support::times(testing::internal::GetCapturedStderr(), "MPI send: "), 1);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "lacuna/mpi/job/job.hpp"
@@ -15,6 +16,7 @@
 #include "tests/interposer/scarce.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/tier.hpp"
+#include "tests/support/times.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
@@ -305,6 +307,27 @@ TEST(LaterCollectives, UseAgainWhatFreedCommunicatorsHad) {
     }
     mpi.Type_free(&type);
   }));
+}
+
+// More communicators at a time than a rank has room for: the further ones' calls are the MPI's, and that is said once.
+TEST(LaterCollectives, SayThatThereAreTooManyCommunicators) {
+  const Set forced("LACUNA_MPI_WAY", "offered"), told("LACUNA_LOG", "info");
+  testing::internal::CaptureStderr();
+  expect_right(run_preloaded({.ranks = kRanks, .threads = false}, [&](const Host& mpi, int rank) {
+    Datatype type = gaps(mpi);
+    std::vector<Comm> comms(std::tuple_size_v<decltype(mpi::OrderTable::entries)> + 10);
+    for (Comm& comm : comms) {
+      EXPECT_EQ(mpi.Comm_dup(mpi.world, &comm), mpi::kSuccess);
+      Memory memory(rank);
+      Request request{};
+      EXPECT_EQ(kLater[0].begin(mpi, memory, type, comm, rank, &request), mpi::kSuccess);
+      EXPECT_EQ(mpi.Wait(&request, mpi::ignored()), mpi::kSuccess);
+      kLater[0].expect(memory, rank);
+    }
+    for (Comm& comm : comms) mpi.Comm_free(&comm);
+    mpi.Type_free(&type);
+  }));
+  EXPECT_EQ(support::times(testing::internal::GetCapturedStderr(), "in communicators beyond 64 at a time"), kRanks);
 }
 
 // A root that was hundreds of calls ahead waits for the others: boards come back.

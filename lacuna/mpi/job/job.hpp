@@ -51,6 +51,7 @@ class Job : public Process {
   std::unique_ptr<Inquiries> inquiries;           ///< and these, if all ranks of this node have some
   std::unique_ptr<protocol::Communicator> ranks;  ///< of this node; null: this process is alone there
   bool finds_orders = true;                       ///< of communicators: no call was missed for want of memory
+  bool said_orders_full = false;                  ///< a rank has no room for more of them
   IdleRequests idle_requests;
   std::array<std::vector<Block>, 2> spare_blocks;  ///< room for those of a call; empty while one has it
   std::unique_ptr<InterNodeTransport> transport;   ///< to other nodes; null: there are none

@@ -1,7 +1,10 @@
 #include "lacuna/mpi/messages/later.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <new>
+#include <utility>
 
 namespace lacuna::mpi::detail {
 namespace {
@@ -20,6 +23,14 @@ std::unique_ptr<Order> make_order(const Job& job, const CommOf& of, std::size_t 
   return nullptr;
 }
 
+// Once in a job.
+void say_full(Job& job) {
+  if (std::exchange(job.said_orders_full, true)) return;
+  constexpr std::size_t kRoom = std::tuple_size_v<decltype(OrderTable::entries)>;
+  base::log(base::Level::info,
+            fmt::format("rank {}: collectives with requests are the MPI's in communicators beyond {} at a time", job.world_rank, kRoom));
+}
+
 }  // namespace
 
 // A rank that has missed a call would count others than its peers do: from then on it has no part in further orders.
@@ -34,6 +45,7 @@ CommOf* find_ordered(Job& job, Comm comm) {
   host().Comm_rank(comm, &rank);
   if (job.finds_orders) of->order = make_order(job, *of, static_cast<std::size_t>(rank));
   of->without_order = of->order == nullptr;
+  if (of->order != nullptr && !of->order->is_there()) say_full(job);
   return of->order != nullptr && of->order->is_there() ? of : nullptr;
 }
 
