@@ -123,6 +123,7 @@ class QueueChannel final : public Channel {
     poll();
     if (!arrived_.empty()) {  // what came before goes first
       LACUNA_RARELY("queue channel: more came before the fault");
+      failed_ = true;  // for another look behind it
       return nullptr;
     }
     return broken_ ? &*broken_ : qp_->fault();
