@@ -216,13 +216,13 @@ if(LACUNA_SANITIZE STREQUAL "none")
   add_share(method.on_ofi_narrow method 98 LACUNA_TEST_NIC=narrow "--gtest_filter=*EveryMethod*TwoProcesses*wire_*")
 endif()
 
-# Simulated worlds in which things go wrong, as many as take a minute.
-set(simulated_seeds 1000)
+# Simulated worlds in which things go wrong, as many as take a minute; they reach each rare branch.
+set(simulated --seeds 1000 --rarely)
 if(NOT LACUNA_SANITIZE STREQUAL "none")
-  set(simulated_seeds 60)
+  set(simulated --seeds 60)
 endif()
 if(NOT LACUNA_SANITIZE STREQUAL "thread")  # one thread, whose stacks it does not know
-  add_test(NAME simulate.seeds COMMAND lacuna_simulate --seeds ${simulated_seeds} --jobs 2)
+  add_test(NAME simulate.seeds COMMAND lacuna_simulate ${simulated} --jobs 2)
   set_tests_properties(simulate.seeds PROPERTIES LABELS programs TIMEOUT ${share_timeout})
 endif()
 

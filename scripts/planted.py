@@ -64,10 +64,10 @@ BUGS = (
     ),
     Bug(
         "double_completion",
-        "an access that a peer asked for is answered each time that it ends",
-        f"{PROTOCOL}/request/completion.cpp",
-        "if (access.number == 0 || again) return;",
-        "if (access.number == 0 || (again && !access.served)) return;",
+        "a put ends with the peer's word although its data has not gone, and again when that has",
+        f"{PROTOCOL}/access/access.cpp",
+        "  } else if (request.access.went) {\n",
+        "  } else {\n",
     ),
     Bug(
         "forgotten_credit",

@@ -27,7 +27,7 @@ Alarm::~Alarm() {
   }
 }
 
-// A rank that has lost another one is not told by that one, and the others need not know.
+// A rank that has lost another one is not told by that one.
 Result<void> Alarm::arm() {
   if (const base::Error* lost = ranks_.lost(); lost != nullptr && request_ == nullptr) {
     LACUNA_RARELY("alarm: a rank was lost before the exchange");
@@ -40,7 +40,7 @@ Result<void> Alarm::arm() {
 
 base::Error Alarm::heard(const Result<Status>& ended) {
   request_ = nullptr;
-  heard_ = ended || ended.error().code == Code::peer_lost;  // two ranks may be lost to one another alone
+  heard_ = ended.has_value();  // else the others may not know: a peer that closes may have lost this rank alone
   if (!ended) return ended.error();
   LACUNA_RARELY("alarm: a rank gave up");
   words_.text[sizeof words_.text - 1] = 0;

@@ -120,14 +120,14 @@ std::string difference(std::span<const std::byte> found, std::span<const std::by
   return fmt::format("{} of {} bytes differ, the first at {}, the last at {}", count, found.size(), first, last);
 }
 
-AssertionResult moves(const Recipe& recipe, std::uint64_t seed) {
+AssertionResult moves(const Recipe& recipe, std::uint64_t seed, Unpack unpacks) {
   const std::string text = text_of(recipe, seed);
   const Announced announced(text);
   Random random(~seed);
   if (const std::string wrong = pack_is_right(recipe, random); !wrong.empty()) return result(wrong, text);
   if (!recipe.receives()) return AssertionSuccess();
   const auto unpack = [&](std::byte* to, const Fragment& f, const std::byte* from) {
-    copy::unpack(recipe.layout, to, f.position, f.length, from);
+    unpacks(recipe.layout, to, f.position, f.length, from);
   };
   const std::vector<Fragment> whole = {{0, recipe.size()}};
   if (const std::string wrong = unpack_is_right(recipe, whole, random, unpack); !wrong.empty()) return result(wrong, text);

@@ -6,14 +6,20 @@
 
 #include <cstdint>
 
+#include "lacuna/copy/copy.hpp"
 #include "tests/copy/memory.hpp"
 #include "tests/copy/recipe.hpp"
 #include "tests/copy/shapes.hpp"
 
 namespace lacuna::copy_test {
 
+/// copy::unpack(), or one with a fault that has to be seen.
+using Unpack = void (*)(const layout::Layout& layout, std::byte* base, std::int64_t position, std::int64_t length, const std::byte* in);
+inline void unpack_rightly(const layout::Layout& layout, std::byte* base, std::int64_t position, std::int64_t length, const std::byte* in) {
+  copy::unpack(layout, base, position, length, in);
+}
 /// pack, and unpack where no byte occurs twice. The seed places the memory and cuts the stream.
-[[nodiscard]] testing::AssertionResult moves(const Recipe& recipe, std::uint64_t seed);
+[[nodiscard]] testing::AssertionResult moves(const Recipe& recipe, std::uint64_t seed, Unpack unpack = unpack_rightly);
 /// The steps as they are run where the destination is in no cache; whatever the size, and whether it is or not.
 [[nodiscard]] testing::AssertionResult streams(const Recipe& recipe, std::uint64_t seed);
 /// Both of the same size; no byte of `to` occurs twice.

@@ -30,6 +30,7 @@ struct Fuzzer {
                           ///< the first bytes only
   Bytes (*draw)(Random& random);
   Verdict (*judge)(const Bytes& input, bool planted);
+  std::string (*lacks)() = nullptr;  ///< what this machine has not that the row needs; empty, or null: nothing
 };
 
 [[nodiscard]] std::span<const Fuzzer> fuzzers();

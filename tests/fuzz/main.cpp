@@ -76,13 +76,8 @@ nlohmann::json json_of(const Fuzzer& fuzzer, const Outcome& outcome) {
   constexpr auto replace = nlohmann::json::error_handler_t::replace;
   for (const Found& one : outcome.found)
     found.push_back({{"input", one.input}, {"wrong", nlohmann::json::parse(nlohmann::json(one.wrong).dump(-1, ' ', true, replace))}});
-  return {{"name", fuzzer.name},
-          {"corpus", outcome.corpus},
-          {"canary", outcome.canary},
-          {"inputs", outcome.inputs},
-          {"taken", outcome.taken},
-          {"cpu_s", outcome.cpu_s},
-          {"found", found}};
+  return {{"name", fuzzer.name},    {"corpus", outcome.corpus}, {"canary", outcome.canary},   {"inputs", outcome.inputs},
+          {"taken", outcome.taken}, {"cpu_s", outcome.cpu_s},   {"skipped", outcome.skipped}, {"found", found}};
 }
 
 int run_all(const Options& options) {
@@ -96,6 +91,10 @@ int run_all(const Options& options) {
     good = good && outcome.found.empty();
     if (options.json) results.push_back(json_of(*fuzzer, outcome));
     if (options.json) continue;
+    if (!outcome.skipped.empty() && outcome.found.empty()) {
+      fmt::print("SKIP: {}: {}\n", fuzzer->name, outcome.skipped);
+      continue;
+    }
     fmt::print("{:<20} {} of the corpus, canary {}, {} inputs, {} taken, {:.1f} s of CPU{}\n", fuzzer->name, outcome.corpus, outcome.canary,
                outcome.inputs, outcome.taken, outcome.cpu_s, outcome.found.empty() ? "" : ": FAILED");
     for (const Found& one : outcome.found) fmt::print("  {}: {}\n{}\n", one.input, one.wrong, outcome.said);

@@ -31,6 +31,7 @@ struct Shared {
   char now[256];  // the input that is tried
   char wrong[4096];
   char bad[256];  // the input that is wrong; empty: none
+  char skipped[1024];
 };
 
 void put(std::span<char> to, const std::string& text) {
@@ -64,6 +65,7 @@ class Trial {
   Trial(const Fuzzer& fuzzer, const Wanted& wanted, Shared& shared) : fuzzer_(fuzzer), wanted_(wanted), shared_(shared) {}
 
   void all() {
+    if (const std::string why = fuzzer_.lacks != nullptr ? fuzzer_.lacks() : ""; !why.empty()) return put(shared_.skipped, why);
     if (!wanted_.file.empty()) {
       tried(wanted_.file, read_file(wanted_.file));
       return;
@@ -174,6 +176,7 @@ Outcome run(const Fuzzer& fuzzer, const Wanted& wanted, const std::function<void
   outcome.inputs = shared.inputs;
   outcome.taken = shared.taken;
   outcome.canary = shared.canary;
+  outcome.skipped = shared.skipped;
   for (const timeval& one : {used.ru_utime, used.ru_stime})
     outcome.cpu_s += static_cast<double>(one.tv_sec) + static_cast<double>(one.tv_usec) * 1e-6;
   if (child < 0) outcome.found.push_back({"a process of its own", std::strerror(errno)});

@@ -27,6 +27,7 @@ struct Outcome {
   std::int64_t corpus = 0, inputs = 0, taken = 0;
   std::int64_t canary = 0;  ///< the input that found the planted fault, from 1; 0: none did
   double cpu_s = 0;
+  std::string skipped;  ///< why nothing was tried; empty: it was
   std::vector<Found> found;
   std::string said;  ///< the end of what it said on standard error, if something was found
 };

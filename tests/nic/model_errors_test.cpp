@@ -371,5 +371,45 @@ TEST(ModelCompletionQueue, OverrunsAndSaysSo) {
   });
 }
 
+// What an end has sent when it closes has left its memory, which may hold anything afterwards.
+TEST(ModelClosing, MovesWhatWasThereWhenItsSenderClosed) {
+  both([](ModelEnd& end, int rank) -> Result {
+    LACUNA_TRY(end.meet());
+    if (rank == 0) {
+      LACUNA_TRY(end.post({.opcode = Opcode::write}, {0, kBytes}));
+      end.qp.reset();
+      std::memset(end.buffer.data(), 9, kBytes);
+      return {};
+    }
+    EXPECT_EQ(LACUNA_TRY(end.fault()).code, base::Code::peer_lost);
+    expect_untouched(end, 0);
+    return {};
+  });
+}
+// The same of memory that is read, wherever the answer is.
+TEST(ModelClosing, AnswersAReadWithWhatWasThere) {
+  int answered = 0;
+  for (std::int64_t delay = 0; delay < 6000; delay += 50) {
+    both([&](ModelEnd& end, int rank) -> Result {
+      LACUNA_TRY(end.meet());
+      if (rank == 0) {
+        const std::int64_t until = end.context->now() + delay;
+        while (end.context->now() < until && end.context->wait(until)) {
+        }
+        end.qp.reset();
+        std::memset(end.buffer.data(), 9, kBytes);
+        return {};
+      }
+      LACUNA_TRY(end.post({.opcode = Opcode::read}, {0, kBytes}));
+      if (LACUNA_TRY(end.next()).status != Status::success) return {};
+      ++answered;
+      expect_untouched(end, 0);
+      return {};
+    });
+  }
+  EXPECT_GT(answered, 0);
+  EXPECT_LT(answered, 120);
+}
+
 }  // namespace LACUNA_TEST_FILE
 }  // namespace lacuna::test

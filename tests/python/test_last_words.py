@@ -1,4 +1,4 @@
-"""What scripts/run_tests.py shows again of a test that failed."""
+"""What scripts/run_tests.py shows again of a test that failed, or left something out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 pytestmark = pytest.mark.check
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-from run_tests import SAID_LINES, last_words  # noqa: E402
+from run_tests import SAID_LINES, last_words, left_out  # noqa: E402
 
 
 def words(*lines: str) -> list[str]:
@@ -40,3 +40,13 @@ def test_of_a_sanitizer_the_beginning_is_shown_with_the_test(first: str) -> None
     report = [first, *(f"    #{i} somewhere" for i in range(30)), "Shadow byte legend:", *["  ac"] * 30]
     shown = words("[ RUN      ] Old.One", "[       OK ] Old.One", "[ RUN      ] New.One", "warning", *report)
     assert shown == ["[ RUN      ] New.One", *report[: 2 * SAID_LINES]]
+
+
+def test_what_a_program_leaves_out_is_shown(tmp_path: Path) -> None:
+    file = tmp_path / "release.xml"
+    said = "layout_wire 3 of the corpus\nSKIP: ofi_hello: no libfabric\nno SKIP: here"
+    file.write_text(
+        f"<suite><testcase name='fuzz.smoke'><system-out>{said}</system-out></testcase><testcase name='a'/></suite>"
+    )
+    assert left_out("release", file) == ["release: ofi_hello: no libfabric"]
+    assert left_out("release", tmp_path / "none.xml") == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +22,13 @@ def planted() -> ModuleType:
     sys.modules["planted"] = module
     spec.loader.exec_module(module)
     return module
+
+
+def test_the_page_says_which_seed_finds_each(planted: ModuleType) -> None:
+    page = (ROOT / "docs" / "design" / "simulator.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \| (\d+) \|", page, re.MULTILINE)
+    assert [name for name, _ in rows] == [bug.name for bug in planted.BUGS]
+    assert all(int(seed) <= 1000 for _, seed in rows)
 
 
 def test_each_bug_can_be_planted(planted: ModuleType, tmp_path: Path) -> None:

@@ -29,7 +29,8 @@ struct Luck {
   int poor = -1;               ///< the only rank that is refused anything; -1: all are
   bool spoils = false;         ///< each message has a wrong byte: to see that the judge notices
   int dies = -1;               ///< the rank that does,
-  std::int64_t dies_at = 0;    ///< at this call of its NIC
+  std::int64_t dies_at = 0;    ///< at this call of its NIC,
+  bool dies_behind = false;    ///< or right behind the first post of a send after it
   int lies = 0;                ///< heads behind which nonsense follows,
   int liar = -1, victim = -1;  ///< from this rank to that one
 

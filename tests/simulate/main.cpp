@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <getopt.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -67,14 +68,24 @@ std::string shown(const Outcome& outcome) {
   return text;
 }
 
+// Seconds of CPU for a story, of which most need less than one: a loop without an end is a failure, too.
+constexpr time_t kMostCpu = 60;
+
+Outcome run_in_time(const Story& story, std::FILE* shown = nullptr) {
+  const itimerval most{.it_interval = {}, .it_value = {.tv_sec = kMostCpu, .tv_usec = 0}}, none{};
+  setitimer(ITIMER_PROF, &most, nullptr);  // SIGPROF ends this process
+  Outcome outcome = run(story, false, shown);
+  setitimer(ITIMER_PROF, &none, nullptr);
+  return outcome;
+}
+
 void play(std::uint64_t seed, const Options& options, Done& done, Reached& reached) {
   std::FILE* const out = told(options);
   const Story story = draw(seed);
   if (options.trace) std::fputs(story.describe().c_str(), out);
   std::fflush(out);
-  const Outcome outcome = run(story, options.trace);
+  const Outcome outcome = run_in_time(story, options.trace ? out : nullptr);
   reached.take();
-  if (options.trace) fmt::print(out, "{}", outcome.trace);
   ++done.seeds;
   done.messages += outcome.messages;
   done.failed += outcome.failed;
@@ -84,9 +95,9 @@ void play(std::uint64_t seed, const Options& options, Done& done, Reached& reach
   fmt::print(out, "seed {} fails:\n{}", seed, shown(outcome));
   std::fflush(out);
   if (options.trace) return;
-  const Story shortest = shrink(story, [](const Story& one) { return !run(one).wrong.empty(); });
+  const Story shortest = shrink(story, [](const Story& one) { return !run_in_time(one).wrong.empty(); });
   fmt::print(out, "The shortest story found that fails, {} of {} steps:\n{}{}To see it: lacuna_simulate --seed {} --seeds 1 --trace\n",
-             shortest.steps(), story.steps(), shortest.describe(), shown(run(shortest)), seed);
+             shortest.steps(), story.steps(), shortest.describe(), shown(run_in_time(shortest)), seed);
   std::fflush(out);
 }
 
@@ -161,7 +172,9 @@ int simulate(const Options& options) {
     if (job != jobs.end() && ended > 0 && (!WIFEXITED(status) || WEXITSTATUS(status) != 0)) {
       ++done.bad;
       fmt::print(told(options), "seed {} ends its process: {}\n", now[job - jobs.begin()].load(),
-                 WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "see above");
+                 !WIFSIGNALED(status)          ? "see above"
+                 : WTERMSIG(status) == SIGPROF ? "more CPU than any story needs: a loop without an end"
+                                               : strsignal(WTERMSIG(status)));
     }
     if (ended == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
     if (isatty(2) != 0 && base::now_ns() - shown_at > 2'000'000'000) {

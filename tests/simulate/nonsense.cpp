@@ -3,25 +3,32 @@
 #include <algorithm>
 #include <utility>
 
+#include "lacuna/method/method.hpp"
+
 namespace lacuna::simulate {
 namespace {
 
 using protocol::Head;
 using protocol::HeadKind;
 
+constexpr std::uint32_t kNoKey = 0x80000000;  // the model counts keys from 1 on
+
 class Lying final : public protocol::Channel {
  public:
   Lying(std::unique_ptr<protocol::Channel> inside, std::uint64_t seed, std::function<bool()> lies)
-      : inside_(std::move(inside)), random_(seed), lies_(std::move(lies)) {}
+      : inside_(std::move(inside)), random_(seed), lies_(std::move(lies)), keys_only_(random_.one_in(4)) {}
 
-  std::byte* claim(std::size_t bytes) override { return inside_->claim(bytes); }
+  std::byte* claim(std::size_t bytes) override { return room_ = inside_->claim(bytes); }
   void commit(Head& head) override {
+    const bool names_keys = head.kind == HeadKind::answer || head.kind == HeadKind::part;
+    if (names_keys && (lies_() || lies_())) name_other_keys(head);
     inside_->commit(head);
-    if (lies_()) lie();
+    if (!keys_only_ && lies_()) lie();
   }
   base::Result<bool> next(Arrival& arrival) override { return inside_->next(arrival); }
   void pop() override { inside_->pop(); }
   const base::Error* fault() override { return inside_->fault(); }
+  void give_up() override { inside_->give_up(); }
   [[nodiscard]] std::byte* rkey_ptr(std::uint64_t addr, std::uint32_t rkey, std::size_t bytes) const override {
     return inside_->rkey_ptr(addr, rkey, bytes);
   }
@@ -30,7 +37,19 @@ class Lying final : public protocol::Channel {
 
  private:
   // Often one that means something.
-  std::uint64_t number() { return random_.one_in(4) ? random_.next() : static_cast<std::uint64_t>(random_.below(40)); }
+  std::uint64_t number() {
+    if (random_.one_in(4)) return random_.next();
+    return random_.one_in(2) ? 0 : static_cast<std::uint64_t>(random_.below(40));
+  }
+  // Keys that are none, so that its NIC refuses what the other one writes.
+  void name_other_keys(const Head& head) {
+    if (room_ == nullptr) return;
+    base::Result<method::Target> target = method::Target::decode({room_, head.payload});
+    if (!target) return;
+    for (method::Target::Part& part : target->parts) part.rkey |= kNoKey;
+    target->flag.rkey |= kNoKey;
+    if (const std::vector<std::byte> encoded = target->encode(); encoded.size() == head.payload) std::ranges::copy(encoded, room_);
+  }
   void lie() {
     const std::size_t payload = random_.one_in(2) ? 0 : static_cast<std::size_t>(random_.between(1, 200));
     std::byte* const room = inside_->claim(payload);
@@ -38,7 +57,9 @@ class Lying final : public protocol::Channel {
     std::generate_n(room, payload, [this] { return static_cast<std::byte>(random_.next()); });
     Head head;
     head.kind = static_cast<HeadKind>(random_.between(1, static_cast<int>(HeadKind::lost) + 1));
-    head.tag = random_.one_in(4) ? static_cast<std::int32_t>(random_.next()) : static_cast<std::int32_t>(number());
+    if (random_.one_in(2)) head.kind = random_.pick<HeadKind>({HeadKind::eager, HeadKind::announce, HeadKind::part, HeadKind::ready});
+    head.tag = static_cast<std::int32_t>(random_.one_in(3) ? random_.next() : number());
+    if (random_.one_in(3)) head.tag = -2 - static_cast<std::int32_t>(random_.below(1 << 20));  // of an access
     head.number = static_cast<std::uint32_t>(number());
     head.bytes = random_.one_in(2) ? payload : number();
     head.payload = static_cast<std::uint32_t>(payload);
@@ -52,6 +73,8 @@ class Lying final : public protocol::Channel {
   std::unique_ptr<protocol::Channel> inside_;
   support::Random random_;
   std::function<bool()> lies_;
+  bool keys_only_;             // no heads of its own
+  std::byte* room_ = nullptr;  // that was claimed last
 };
 
 }  // namespace

@@ -19,6 +19,7 @@ constexpr std::int64_t kLook = 10'000'000'000;  // ns, after which a rank looks 
 Player::Player(Stage& stage, Unlucky& nic, protocol::Communicator& ranks)
     : stage_(stage), nic_(nic), ranks_(ranks), judge_(stage), random_(stage.story.seed + 77u * static_cast<unsigned>(ranks.rank())) {
   memory_.resize(static_cast<std::size_t>(kSlot * stage.slots()));
+  stage.memory[static_cast<std::size_t>(rank())] = memory_;
 }
 
 void Player::wrong(const std::string& what) {
@@ -64,14 +65,14 @@ void Player::perform() {
   for (const Round& round : stage_.story.rounds) {
     play(round);
     if (gone()) return;
-    if (std::ranges::any_of(round, [](const Step& step) { return step.any_tag; })) meet("a barrier");
+    if (std::ranges::any_of(round, [](const Step& step) { return step.any_source && step.any_tag; })) meet("a barrier");
   }
   if (rank() == stage_.story.luck.dies) return nic_.kill();
   nic_.end();
   if (stage_.story.luck.kills()) {
     part(false);
-  } else {
-    meet("the end");
+  } else if (meet("the end") && !judge_.any_may_fail()) {
+    check_room();
   }
 }
 
@@ -151,32 +152,49 @@ bool Player::begin(const Step& step, Role role) {
   Begun one{.step = &step, .role = role, .piece = std::make_unique<Piece>(step.seed + (receives ? 2 : 1), bytes, receives, ground)};
   receives ? one.piece->spoil() : one.piece->fill(step.seed);
   if (stage_.story.luck.spoils && role == Role::sends) one.piece->spoil_first();
-  const Result<Request*> made = start(step, role, *one.piece);
+  Result<Request*> made = start(step, role, *one.piece);
+  if (made && role == Role::receives && step.takes_back) made = begin_again(step, *one.piece, *made);
   say("step {}: begins to {}", step.number, std::array{"send", "receive", "put", "get"}.at(static_cast<std::size_t>(role)));
   if (!made) failed(step, "begun", made.error());
   if (!made) return false;
   one.request = *made;
-  if (role == Role::receives && step.any_tag) opened_[*made] = open_.size() - 1;
+  if (role == Role::receives && step.open) opened_[*made] = open_.size() - 1;
   begun_.push_back(std::move(one));
+  if (!step.waits) return true;
+  end(begun_.back(), ranks_.wait(*made));
+  begun_.pop_back();
   return true;
 }
 
 Result<protocol::Request*> Player::start(const Step& step, Role role, Piece& piece) {
   const auto& there = stage_.exposed[static_cast<std::size_t>(step.to)];
   const std::int64_t at = step.number * kSlot;
-  if (role == Role::sends) return ranks_.isend(piece.base(), piece.layout(), step.to, step.number);
+  if (role == Role::sends) return ranks_.isend(piece.base(), piece.layout(), step.to, step.tag);
   if (role == Role::puts) return ranks_.put(piece.base(), piece.layout(), there, at, SlotLayout(step).layout());
   if (role == Role::gets) return ranks_.get(piece.base(), piece.layout(), there, at, SlotLayout(step).layout());
-  if (step.probes && !step.any_tag) probe(step);
-  if (step.any_tag) open_.push_back({-1, -1});
+  if (step.probes && !step.open) probe(step);
+  if (step.open) open_.push_back({-1, -1});
+  return receive(step, piece);
+}
+
+Result<protocol::Request*> Player::receive(const Step& step, Piece& piece) {
   return ranks_.irecv(piece.base(), piece.layout(), step.any_source ? protocol::kAnySource : step.from,
-                      step.any_tag ? protocol::kAnyTag : step.number);
+                      step.any_tag ? protocol::kAnyTag : step.tag);
+}
+
+// A receive that still waits is taken back, and takes the same place again.
+Result<protocol::Request*> Player::begin_again(const Step& step, Piece& piece, Request* begun) {
+  ranks_.progress();
+  if (!ranks_.cancel(begun)) return begun;
+  say("step {}: takes its receive back", step.number);
+  return receive(step, piece);
 }
 
 void Player::probe(const Step& step) {
-  const Result<std::optional<Status>> found = ranks_.probe(step.from, step.number);
+  const Result<std::optional<Status>> found =
+      ranks_.probe(step.any_source ? protocol::kAnySource : step.from, step.any_tag ? protocol::kAnyTag : step.tag);
   if (!found) return failed(step, "probe", found.error());
-  if (*found && ((*found)->source != step.from || (*found)->tag != step.number || (*found)->bytes != step.bytes) &&
+  if (*found && ((*found)->source != step.from || (*found)->tag != step.tag || (*found)->bytes != step.bytes) &&
       !judge_.may_be_anything(step))
     wrong(fmt::format("step {}: a probe found something else", step.number));
 }
@@ -216,16 +234,16 @@ void Player::end(Begun& one, const Result<Status>& ended) {
   say("step {}: ends, {} bytes from {} with tag {}", step.number, ended->bytes, ended->source, ended->tag);
   ++stage_.outcome.messages;
   if (judge_.may_be_anything(step)) return;
-  if (one.role == Role::puts) stage_.was_put[static_cast<std::size_t>(step.number)] = true;
+  if (one.role == Role::puts) check_put(step);
   const Step* of = &step;
-  if (one.role == Role::receives && step.any_tag) {
+  if (one.role == Role::receives && step.open) {
     const auto found = stage_.steps.find(ended->tag);
     if (found == stage_.steps.end()) return wrong(fmt::format("step {}: a message with tag {}, which none has", step.number, ended->tag));
     of = found->second;
     open_.at(opened->second) = {ended->source, ended->tag};
     opened_.erase(opened);
   }
-  if (one.role == Role::receives && (ended->source != of->from || ended->tag != of->number || ended->bytes != of->bytes))
+  if (one.role == Role::receives && (ended->source != of->from || ended->tag != of->tag || ended->bytes != of->bytes))
     return wrong(fmt::format("step {}: {} bytes from {} with tag {}", step.number, ended->bytes, ended->source, ended->tag));
   const bool receives = one.role == Role::receives || one.role == Role::gets;
   const std::string bad =
@@ -234,6 +252,19 @@ void Player::end(Begun& one, const Result<Status>& ended) {
 }
 
 // --- what came -------------------------------------------------------------------------------------------------------
+
+// A put that has ended is in the memory of its target.
+void Player::check_put(const Step& step) {
+  stage_.was_put[static_cast<std::size_t>(step.number)] = true;
+  if (judge_.may_fail(step)) return;
+  const SlotLayout slot(step);
+  const std::vector<std::byte> put = sent(step.seed, slot.size());
+  const std::span<const std::byte> there = stage_.memory[static_cast<std::size_t>(step.to)];
+  for (std::int64_t i = 0; i < slot.size(); ++i) {
+    if (there[static_cast<std::size_t>(step.number * kSlot + slot.place(i))] != put[static_cast<std::size_t>(i)])
+      return wrong(fmt::format("step {}: byte {} of a put that ended is not there", step.number, i));
+  }
+}
 
 // Of messages of one rank, all of which any of these receives takes, an earlier one has the earlier receive; and each
 // comes once.

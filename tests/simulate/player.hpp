@@ -57,13 +57,21 @@ class Player {
   void begin(const Step& step);
   bool begin(const Step& step, Role role);
   base::Result<Request*> start(const Step& step, Role role, Piece& piece);
+  base::Result<Request*> receive(const Step& step, Piece& piece);
+  base::Result<Request*> begin_again(const Step& step, Piece& piece, Request* begun);
   void probe(const Step& step);
   void take_back(const Step& step);
   void end_any();
   void give_up_all(const std::string& why);
   void end(Begun& one, const base::Result<protocol::Status>& ended);
+  void check_put(const Step& step);
   void check_order();
   void check_memory();
+
+  // That small messages have room again, once all were received.
+  void check_room();
+  bool to_partners(const std::vector<int>& partners);
+  [[nodiscard]] std::vector<int> partners() const;
 
   // Exchanges.
   void exchange(const Step& step);

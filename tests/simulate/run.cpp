@@ -49,9 +49,9 @@ nic::WorldOptions world_of(const Story& story) {
 
 }  // namespace
 
-Outcome run(const Story& story, bool keeps_trace) {
+Outcome run(const Story& story, bool keeps_trace, std::FILE* shown) {
   Outcome outcome;
-  Trace trace(keeps_trace);
+  Trace trace(keeps_trace, shown);
   Result<std::unique_ptr<nic::World>> world = nic::simulate(world_of(story));
   if (!world) {
     outcome.wrong.push_back("the world: " + world.error().text());
@@ -64,6 +64,7 @@ Outcome run(const Story& story, bool keeps_trace) {
               .ground = {},
               .steps = {},
               .exposed = std::vector<protocol::Exposed>(ranks),
+              .memory = std::vector<std::span<const std::byte>>(ranks),
               .was_put = {}};
   for (const Round& round : story.rounds) {
     for (const Step& step : round) stage.steps[step.number] = &step;

@@ -2,6 +2,7 @@
 // each byte goes.
 #pragma once
 
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,7 @@ struct Outcome {
   std::int64_t unmapped = 0;  ///< pieces of memory that went back to the system right after their step
 };
 
-/// Throws std::bad_alloc.
-Outcome run(const Story& story, bool keeps_trace = false);
+/// `shown`: where the trace goes as things happen. Throws std::bad_alloc.
+Outcome run(const Story& story, bool keeps_trace = false, std::FILE* shown = nullptr);
 
 }  // namespace lacuna::simulate

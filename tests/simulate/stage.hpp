@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "lacuna/protocol/protocol.hpp"
@@ -26,7 +27,8 @@ struct Stage {
   Ground ground;
   std::map<int, const Step*> steps;  // by number
   std::vector<protocol::Exposed> exposed;
-  std::vector<bool> was_put;  // by number
+  std::vector<std::span<const std::byte>> memory;  // that is exposed, by rank
+  std::vector<bool> was_put;                       // by number
   // Numbers of steps stay where others are left out
   [[nodiscard]] std::int64_t slots() const { return steps.empty() ? 1 : steps.rbegin()->first + 1; }
 };

@@ -21,11 +21,15 @@ struct Step {
     works,     ///< `from` makes no call for a while
   };
   Kind kind = Kind::message;
-  int number = 0;  ///< of the story: also the tag, and the slot of memory
+  int number = 0;  ///< of the story: also the slot of memory
   int from = 0, to = 0;
+  int tag = 0;
   std::int64_t bytes = 0;
   bool any_source = false, any_tag = false;
-  bool probes = false;  ///< the receiver looks for it first
+  bool open = false;        ///< the receive takes any message of its round to this rank; all have as many bytes
+  bool probes = false;      ///< the receiver looks for it first
+  bool takes_back = false;  ///< the receive is taken back, unless its message is there, and begun again
+  bool waits = false;       ///< of puts and gets: `from` begins nothing else before it has ended
   /// Of exchanges: all is well; `from` sends `to` a byte more than is received; `from` may not take part
   enum class Flaw : std::uint8_t { none, misfit, refused } flaw = Flaw::none;
   std::uint64_t seed = 0;     ///< of layouts and contents

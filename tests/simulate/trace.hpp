@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <utility>
 
@@ -11,7 +12,8 @@ namespace lacuna::simulate {
 
 class Trace {
  public:
-  explicit Trace(bool keeps) : keeps_(keeps) {}
+  /// Lines are kept, or go to a file at once, which has them where the process ends in the middle of the story.
+  explicit Trace(bool keeps, std::FILE* shown = nullptr) : keeps_(keeps), shown_(shown) {}
   template <class... Args>
   void say(std::int64_t now, int rank, fmt::format_string<Args...> format, Args&&... args) {
     line_.clear();
@@ -20,12 +22,16 @@ class Trace {
     line_ += '\n';
     for (const char c : line_) digest_ = (digest_ ^ static_cast<unsigned char>(c)) * 0x100000001b3u;  // FNV-1a
     if (keeps_) text_ += line_;
+    if (shown_ == nullptr) return;
+    std::fputs(line_.c_str(), shown_);
+    std::fflush(shown_);
   }
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] std::uint64_t digest() const { return digest_; }
 
  private:
   bool keeps_;
+  std::FILE* shown_;
   std::string line_, text_;
   std::uint64_t digest_ = 0xcbf29ce484222325u;
 };

@@ -80,6 +80,7 @@ class Unlucky::Pair final : public nic::QueuePair {
     if (posted) posted = inside_->post_chain(chain);
     context_.fate_.trace.say(context_.inside_.now(), context_.rank_, "posts {} {} on {}{}", chain.size(),
                              nic::opcode_name(chain.front().opcode), number_, posted ? "" : ": " + posted.error().message);
+    if (posted && chain.front().opcode == nic::Opcode::send) context_.sent();
     return posted;
   }
   Result<void> post_recv(const nic::RecvRequest& request) override {
@@ -122,6 +123,7 @@ class Unlucky::Hub final : public nic::Hub {
     if (posted) posted = inside_->post_send(to, request);
     context_.fate_.trace.say(context_.inside_.now(), context_.rank_, "posts a send to {}{}", to,
                              posted ? "" : ": " + posted.error().message);
+    if (posted) context_.sent();
     return posted;
   }
   Result<void> post_recv(const nic::RecvRequest& request) override {
@@ -176,13 +178,17 @@ void Unlucky::die() {
 
 bool Unlucky::call() {
   if (dead_) return false;
-  if (fate_.all_begun() && luck_.dies == rank_ && ++calls_ > luck_.dies_at) die();
+  if (fate_.all_begun() && luck_.dies == rank_ && ++calls_ > luck_.dies_at && !luck_.dies_behind) die();
   if (dead_) return false;
   if (happens(luck_.slow, 1000)) {
     ++happened_.slow;
     work(random_.between(0, luck_.slow_ns));
   }
   return true;
+}
+
+void Unlucky::sent() {
+  if (luck_.dies_behind && luck_.dies == rank_ && calls_ > luck_.dies_at && !dead_) die();
 }
 
 Result<void> Unlucky::refuse(Code code, std::string_view what) {

@@ -94,6 +94,8 @@ class Unlucky final : public nic::Context {
   bool call();
   bool happens(int of, int among) { return of > 0 && random_.below(among) < of; }
   void die();
+  /// A send was posted.
+  void sent();
   nic::Result<void> gone() const;
   /// A post of this process: an error, if that is refused.
   nic::Result<void> may_post();

@@ -365,14 +365,15 @@ void Connection::answer_read(const Shipment& message, Connection& from) {
     from.complete_send(message, Status::rem_access_err, message->ready + flight(from) + nic().completion);
     return broken(Opcode::read, Status::rem_access_err, message->ready);
   }
+  message->source = context_;
   // It finds what the writes before it have written.
   message->flight = device_.send(std::max(message->ready, landed_), message->remote, false, from.device_);
   count(*message);
-  from.later(message->flight.arrivals.front(), [message, source = context_](Connection& self, Time) {
+  from.later(message->flight.arrivals.front(), [message](Connection& self, Time) {
     if (self.context_ == nullptr) return self.complete_send(message, Status::wr_flush_err, message->flight.arrivals.back());
     const Device::Landed landed = self.device_.land(message->flight, message->local, 0);
-    self.later(landed.written, [message, source](Connection& reader, Time) {
-      if (reader.context_ != nullptr) reader.move(message->remote, source, message->local, reader.context_, message->total);
+    self.later(landed.written, [message](Connection& reader, Time) {
+      if (reader.context_ != nullptr) reader.move(message->remote, message->source, message->local, reader.context_, message->total);
     });
     self.complete_send(message, Status::success, landed.written + self.nic().completion);
   });
@@ -399,8 +400,28 @@ void Connection::fail(base::Error why, Time now) {
   shared_.schedule.wake(context_->rank(), now);
 }
 
+void Connection::let_go() {
+  const auto copied = [this](Message& message, Pieces& from) {
+    if ((!shared_.moves_bytes && message.total > kAlwaysMoved) || message.source != context_ || !context_->memory().holds(from)) return;
+    std::vector<std::byte> bytes(static_cast<std::size_t>(message.total));
+    move_pieces(from, {{.at = bytes.data(), .length = message.total}});
+    message.inline_bytes = std::move(bytes);
+    from = {{.at = message.inline_bytes.data(), .length = message.total}};
+    message.source = nullptr;
+  };
+  for (const Shipment& message : flying_) {
+    if (message->launched && !message->done && message->opcode != Opcode::read) copied(*message, message->local);
+  }
+  const std::shared_ptr<Connection> peer = peer_.lock();
+  if (peer == nullptr) return;
+  for (const Shipment& message : peer->flying_) {
+    if (message->launched && !message->done && message->opcode == Opcode::read) copied(*message, message->remote);
+  }
+}
+
 void Connection::close() {
   context_->settle();
+  let_go();
   const Time now = context_->clock();
   context_ = nullptr;
   try_again(now);

@@ -35,7 +35,7 @@ struct Message {
   Time ready = 0;  ///< known to the device; of a read, then asked for at the target
   Pieces local;
   Pieces remote;                    ///< at the target, once it has accepted it
-  const Context* source = nullptr;  ///< whose memory `local` is; of inline data nobody's
+  const Context* source = nullptr;  ///< whose memory it comes from; of inline data nobody's
   Flight flight;
   bool launched = false;
   bool done = false;
@@ -105,6 +105,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void complete_send(const Shipment& message, Status status, Time time);
   void take_completions(Time now);
   void complete_receive(const Receive& receive, Status status, Opcode opcode, std::int64_t bytes, std::uint32_t imm, Time time);
+  /// What is on its way from this end's memory is not read there any more.
+  void let_go();
   /// Moves a message's bytes, if both ends still have the memory.
   void move(const Pieces& from, const Context* source, const Pieces& to, const Context* destination, std::int64_t bytes) const;
   void broken(Opcode opcode, Status status, Time now);

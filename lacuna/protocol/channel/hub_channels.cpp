@@ -151,13 +151,18 @@ void HubChannels::poll() {
   if (queue_ == nullptr) return;
   post_again();
   tell_given_up();
+  // Until something came or all was seen: with sends alone this rank would wait, and nothing may wake it for the rest.
   std::array<nic::Completion, 16> completions;
-  for (int n = context_.poll(*queue_, completions), i = 0; i < n; ++i) {
-    const nic::Completion& done = completions[static_cast<std::size_t>(i)];
-    if (done.opcode != nic::Opcode::recv)
-      free_.push_back(static_cast<int>(done.wr_id));
-    else if (done.status == nic::Status::success)
-      arrived_.push_back({static_cast<int>(done.qp_num), static_cast<int>(done.wr_id), done.byte_len});
+  bool more = true;
+  while (more) {
+    const int n = context_.poll(*queue_, completions);
+    for (const nic::Completion& done : std::span(completions).first(static_cast<std::size_t>(n))) {
+      if (done.opcode != nic::Opcode::recv)
+        free_.push_back(static_cast<int>(done.wr_id));
+      else if (done.status == nic::Status::success)
+        arrived_.push_back({static_cast<int>(done.qp_num), static_cast<int>(done.wr_id), done.byte_len});
+    }
+    more = n == std::ssize(completions) && arrived_.empty();
   }
 }
 

@@ -123,6 +123,7 @@ class QueueChannel final : public Channel {
     poll();
     if (!arrived_.empty()) {  // what came before goes first
       LACUNA_RARELY("queue channel: more came before the fault");
+      failed_ = true;  // for another look behind it
       return nullptr;
     }
     return broken_ ? &*broken_ : qp_->fault();
@@ -168,14 +169,19 @@ class QueueChannel final : public Channel {
   }
   void poll() {
     post_again();
+    // Until something came or all was seen: with sends alone this rank would wait, and nothing may wake it for the rest.
     std::array<nic::Completion, 16> completions;
-    for (int n = context_.poll(*queue_, completions), i = 0; i < n; ++i) {
-      const nic::Completion& done = completions[static_cast<std::size_t>(i)];
-      if (done.opcode != nic::Opcode::recv)
-        arrived_sends_ = std::max(arrived_sends_, done.wr_id);
-      else if (done.status == nic::Status::success)
-        arrived_.push_back({static_cast<int>(done.wr_id), done.byte_len});
-      failed_ = failed_ || done.status != nic::Status::success;
+    bool more = true;
+    while (more) {
+      const int n = context_.poll(*queue_, completions);
+      for (const nic::Completion& done : std::span(completions).first(static_cast<std::size_t>(n))) {
+        if (done.opcode != nic::Opcode::recv)
+          arrived_sends_ = std::max(arrived_sends_, done.wr_id);
+        else if (done.status == nic::Status::success)
+          arrived_.push_back({static_cast<int>(done.wr_id), done.byte_len});
+        failed_ = failed_ || done.status != nic::Status::success;
+      }
+      more = n == std::ssize(completions) && arrived_.empty();
     }
   }
 

@@ -37,10 +37,11 @@ class Progress {
   bool advance();
   /// Errors, of the peer: those of what it says.
   Result<bool> advance(Peer& peer);
-  /// After a round in which nothing moved. True: requests ended all the same, since a peer is gone.
+  /// After a round in which nothing moved. True: requests ended all the same, since a peer is gone, or something came
+  /// while that was looked for, for which the context wakes nobody.
   bool idle() {
     const bool suspects = std::exchange(suspects_, false) || (local_.hub != nullptr && !local_.hub->failing().empty());
-    return (++idle_ % kIdlePerLook == 0 || suspects) && look_for_faults();
+    return (++idle_ % kIdlePerLook == 0 || suspects) && (look_for_faults() || advance());
   }
   /// Peers whose channel is broken are lost. Whether there are some.
   bool look_for_faults();

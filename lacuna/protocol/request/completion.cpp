@@ -89,7 +89,8 @@ void Completion::lose(Peer& peer, base::Error error) {
   }
   if (peer.channel != nullptr) peer.channel->give_up();
   peer.lost = error;
-  if (!local_.lost && !(peer.left && error.code == base::Code::peer_lost)) local_.lost = error;
+  const bool leaves = peer.left && error.code == base::Code::peer_lost;  // not if it said so, and then nonsense
+  if (!local_.lost && !leaves) local_.lost = error;
   for (QueuedHead& one : waiting) {
     if (one.eager == nullptr) continue;
     LACUNA_RARELY("lose: a small message that waited for the channel");
@@ -124,7 +125,7 @@ void Completion::lose(Peer& peer, base::Error error) {
   });
   // A peer that died may be the one that a receive from any source waits for. A peer that left is not, as long as there
   // are others.
-  const bool ends_any = !peer.left || all_lost();
+  const bool ends_any = !leaves || all_lost();
   local_.matcher.each_receive([&](Matchable& one) {
     if (one.source != peer.rank && (one.source != kAnySource || !ends_any)) return;
     LACUNA_RARELY("lose: a receive that waited");

@@ -36,13 +36,15 @@ class File {
 
 bool refused_well(const base::Error& error) { return error.code == base::Code::invalid_argument || error.code == base::Code::io; }
 
-// An error that says what is wrong, or what `sound` finds in order. A planted fault: each file is thought unsound.
-template <class Read, class Sound>
-Verdict read(const Bytes& input, bool planted, const Read& read_file, const Sound& sound) {
+// An error that says what is wrong, or what `sound` finds in order. A planted fault: `spoil` makes of what was read what
+// a reader would give that does not check.
+template <class Read, class Spoil, class Sound>
+Verdict read(const Bytes& input, bool planted, const Read& read_file, const Spoil& spoil, const Sound& sound) {
   const File file(input);
-  const auto result = read_file(file.name());
+  auto result = read_file(file.name());
   if (!result) return {.taken = false, .wrong = refused_well(result.error()) ? "" : result.error().text()};
-  return {.taken = true, .wrong = planted ? "as planted" : sound(*result)};
+  if (planted) spoil(*result);
+  return {.taken = true, .wrong = sound(*result)};
 }
 
 std::string sound_prices(const method::Prices& prices) {
@@ -65,7 +67,12 @@ Bytes draw_profile(Random& random) {
 }
 
 Verdict judge_profile(const Bytes& input, bool planted) {
-  return read(input, planted, guide::read_profile, [](const guide::Profile& profile) {
+  const auto spoil = [](guide::Profile& profile) {
+    for (auto& one : profile.classes) {
+      for (auto& path : one.paths) path.prices.back() = -1;
+    }
+  };
+  return read(input, planted, guide::read_profile, spoil, [](const guide::Profile& profile) {
     for (const auto& one : profile.classes) {
       for (const auto& path : one.paths) {
         if (std::string wrong = sound_prices(path.prices); !wrong.empty()) return wrong;
@@ -89,6 +96,10 @@ std::vector<Bytes> one_learned(const std::function<base::Result<void>(const std:
 }
 
 template <class One>
+void spoil_learned(std::vector<One>& all) {
+  if (!all.empty()) all.back().log_ratio = std::log(0.0);
+}
+template <class One>
 std::string sound_learned(const std::vector<One>& all) {
   for (const One& one : all) {
     if (!std::isfinite(one.log_ratio) || one.samples < 0) return fmt::format("a ratio of {} of {} samples", one.log_ratio, one.samples);
@@ -110,7 +121,9 @@ Bytes draw_learned(Random& random) {
   });
   return mutated_text(random, seeds);
 }
-Verdict judge_learned(const Bytes& input, bool planted) { return read(input, planted, guide::read_learned, sound_learned<guide::Learned>); }
+Verdict judge_learned(const Bytes& input, bool planted) {
+  return read(input, planted, guide::read_learned, spoil_learned<guide::Learned>, sound_learned<guide::Learned>);
+}
 
 Bytes draw_mpi_learned(Random& random) {
   static const std::vector<Bytes> seeds = one_learned([](const std::string& file) {
@@ -126,7 +139,7 @@ Bytes draw_mpi_learned(Random& random) {
   return mutated_text(random, seeds);
 }
 Verdict judge_mpi_learned(const Bytes& input, bool planted) {
-  return read(input, planted, guide::read_mpi_learned, sound_learned<guide::MpiLearned>);
+  return read(input, planted, guide::read_mpi_learned, spoil_learned<guide::MpiLearned>, sound_learned<guide::MpiLearned>);
 }
 
 Bytes draw_mpi_profile(Random& random) {
@@ -160,11 +173,14 @@ Bytes draw_mpi_profile(Random& random) {
 }
 Verdict judge_mpi_profile(const Bytes& input, bool planted) {
   const auto read_it = [](const std::string& file) { return guide::MpiPrices::read(file, guide::MpiLibrary::mpich); };
-  return read(input, planted, read_it, [](const guide::MpiPrices& prices) -> std::string {
+  // The prices of the use before are taken.
+  std::size_t off = 0;
+  const auto spoil = [&off](guide::MpiPrices&) { off = guide::kMpiUses - 1; };
+  return read(input, planted, read_it, spoil, [&off](const guide::MpiPrices& prices) -> std::string {
     for (std::size_t use = 0; use < guide::kMpiUses; ++use) {
       for (const std::int64_t bytes : {1, 256, 5000, 1 << 20}) {
         const guide::Piece piece{.bytes = bytes, .run = std::max<std::int64_t>(1, bytes / 7)};
-        const guide::MpiWay way = prices.choose(static_cast<guide::MpiUse>(use), piece);
+        const guide::MpiWay way = prices.choose(static_cast<guide::MpiUse>((use + off) % guide::kMpiUses), piece);
         if (!guide::mpi_way_serves(way, static_cast<guide::MpiUse>(use))) return "it chooses a way that there is not";
       }
     }
@@ -181,7 +197,8 @@ Bytes draw_model(Random& random) {
 }
 Verdict judge_model(const Bytes& input, bool planted) {
   const auto read_it = [](const std::string& file) { return nic::model::Profile::load(file, ""); };
-  return read(input, planted, read_it, [](const nic::model::Profile& profile) -> std::string {
+  const auto spoil = [](nic::model::Profile& profile) { profile.limits.max_sge = 0; };
+  return read(input, planted, read_it, spoil, [](const nic::model::Profile& profile) -> std::string {
     const nic::Limits& limits = profile.limits;
     if (limits.max_sge < 1 || limits.max_send_wr < 1 || limits.max_cqe < 1 || limits.max_message_bytes < 1) return "limits below 1";
     return {};
@@ -203,8 +220,8 @@ Verdict judge_request(const Bytes& input, bool planted) {
                       request.error().code == base::Code::overflow;
     return {.taken = false, .wrong = well ? "" : request.error().text()};
   }
-  const bool fits = request->what.send.size() == request->what.receive.size();
-  return {.taken = true, .wrong = fits && !planted ? "" : "both sides of a case have other bytes"};
+  const bool fits = request->what.send.size() == request->what.receive.size() - (planted ? 1 : 0);
+  return {.taken = true, .wrong = fits ? "" : "both sides of a case have other bytes"};
 }
 
 }  // namespace

@@ -82,6 +82,20 @@ TEST_P(Lies, AreRefused) {
 }
 INSTANTIATE_TEST_SUITE_P(Of, Lies, testing::ValuesIn(lies()), [](const auto& info) { return info.param.name; });
 
+// A peer that says goodbye, and then nonsense: what it may be waited for by ends, though others are there.
+TEST(Goodbye, IsNoneBeforeNonsense) {
+  for (const bool shares : {true, false}) {
+    Setting setting = shares ? shared() : queues();
+    setting.ranks = 3;
+    Den den(setting, 0, 0);
+    Guarded memory(bytes(100), 1);
+    Request* any = support::value(den.rank(0).irecv(memory.base(), memory.layout, protocol::kAnySource, 9));
+    den.tap().say(plain(HeadKind::bye), {});
+    den.tap().say(plain(static_cast<HeadKind>(255)), {});
+    EXPECT_EQ(ended(den.rank(0), any), Code::malformed) << (shares ? "shared" : "queues");
+  }
+}
+
 // --- streams ---------------------------------------------------------------------------------------------------------
 
 // A ring that the test fills by hand, and a receive that waits for its message.
