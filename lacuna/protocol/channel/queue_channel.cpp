@@ -169,7 +169,7 @@ class QueueChannel final : public Channel {
   }
   void poll() {
     post_again();
-    // Until something came or all was seen: with sends alone this rank would wait, and nothing may wake it for the rest.
+    // Until something came or all was seen: with sends alone this rank would wait, and nothing wakes it for the rest.
     std::array<nic::Completion, 16> completions;
     bool more = true;
     while (more) {

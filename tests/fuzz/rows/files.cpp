@@ -36,8 +36,8 @@ class File {
 
 bool refused_well(const base::Error& error) { return error.code == base::Code::invalid_argument || error.code == base::Code::io; }
 
-// An error that says what is wrong, or what `sound` finds in order. A planted fault: `spoil` makes of what was read what
-// a reader would give that does not check.
+// An error that says what is wrong, or what `sound` finds in order. A planted fault: `spoil` makes of what was read
+// what a reader would give that does not check.
 template <class Read, class Spoil, class Sound>
 Verdict read(const Bytes& input, bool planted, const Read& read_file, const Spoil& spoil, const Sound& sound) {
   const File file(input);
