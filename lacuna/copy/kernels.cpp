@@ -44,9 +44,10 @@ void move_blocks(const Move& move, const std::byte* HWY_RESTRICT from, std::byte
       Block::move(length, f, t);
     }
   };
-  const bool asks = From != Access::stride || m.from.stride != m.length;  // a dense source is seen coming anyway
+  // A dense source is seen coming anyway.
+  const bool asks = std::is_same_v<Block, Streamed> && (From != Access::stride || m.from.stride != m.length);
   for (Index row = 0; row < m.rows; ++row) {
-    if (std::is_same_v<Block, Streamed> && asks) {
+    if (asks) {
       for (Index i = 0; i < m.count; ++i) {
         const Index next = i + kBlocksAhead;
         if (next < m.count + m.known) {
@@ -54,7 +55,7 @@ void move_blocks(const Move& move, const std::byte* HWY_RESTRICT from, std::byte
         } else if (row + 1 < m.rows && next - m.count < m.count) {
           ask_for(m.length, from + m.from.outer + offset_of<From>(m.from, next - m.count));
         }
-        block(from + offset_of<From>(m.from, i), to + offset_of<To>(m.to, i));
+        Streamed::move<true>(m.length, from + offset_of<From>(m.from, i), to + offset_of<To>(m.to, i));
       }
     } else {
 #pragma GCC unroll 4
