@@ -15,7 +15,6 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "lacuna/copy/kernels.cpp"
-#include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
@@ -45,9 +44,23 @@ void move_blocks(const Move& move, const std::byte* HWY_RESTRICT from, std::byte
       Block::move(length, f, t);
     }
   };
+  // A dense source is seen coming anyway.
+  const bool asks = std::is_same_v<Block, Streamed> && (From != Access::stride || m.from.stride != m.length);
   for (Index row = 0; row < m.rows; ++row) {
+    if (asks) {
+      for (Index i = 0; i < m.count; ++i) {
+        const Index next = i + kBlocksAhead;
+        if (next < m.count + m.known) {
+          ask_for(m.length, from + offset_of<From>(m.from, next));
+        } else if (row + 1 < m.rows && next - m.count < m.count) {
+          ask_for(m.length, from + m.from.outer + offset_of<From>(m.from, next - m.count));
+        }
+        Streamed::move<true>(m.length, from + offset_of<From>(m.from, i), to + offset_of<To>(m.to, i));
+      }
+    } else {
 #pragma GCC unroll 4
-    for (Index i = 0; i < m.count; ++i) block(from + offset_of<From>(m.from, i), to + offset_of<To>(m.to, i));
+      for (Index i = 0; i < m.count; ++i) block(from + offset_of<From>(m.from, i), to + offset_of<To>(m.to, i));
+    }
     from += m.from.outer;
     to += m.to.outer;
   }
@@ -340,6 +353,10 @@ constexpr auto kRowOf = [] {
   return rows;
 }();
 
+// Bytes of blocks at places of a list that are packed past the caches. The loads of shorter ones, and of those a stride
+// apart below kLongBlock, hold up the buffers that combine lines.
+constexpr Index kListedPast = 512;
+
 const KernelRow* find_in(std::span<const KernelRow> rows, Index length) {
   const auto found = std::ranges::find_if(rows, [&](const KernelRow& row) { return row.least <= length && length <= row.most; });
   return found == rows.end() ? nullptr : &*found;
@@ -358,7 +375,8 @@ Kernel FindKernel(const Shape& shape) {
   // Longer blocks are as fast as memcpy in any case.
   if (shape.repeats && shape.length <= kLine)
     return shape.stream ? Kernel{&fill<true>, "one again and again, streamed", true} : Kernel{&fill<false>, "one again and again"};
-  const bool streams = shape.to_dense ? shape.length >= kLongBlock : shape.length >= Streamed::kShort || shape.length % 64 == 0;
+  const Index packed = shape.from == Access::stride ? kLongBlock : kListedPast;
+  const bool streams = shape.to_dense ? shape.length >= packed : shape.length >= Streamed::kShort || shape.length % 64 == 0;
   if (shape.stream && streams) return {pick(kStreamed, shape.from, shape.to), kStreamed.name, true};
   const KernelRow& found =
       std::cmp_less(shape.length, kRowOf.size()) ? kRows[kRowOf[static_cast<std::size_t>(shape.length)]] : kRows[std::size(kRows) - 1];

@@ -59,7 +59,11 @@ struct Move {
   std::int64_t rows = 1;
   BlockSide from;
   BlockSide to;
+  std::int64_t known = 0;  ///< of one row: blocks after its last, not to be moved, whose places stand in the lists, too
 };
+
+/// Blocks that come from memory are asked for so many blocks before.
+inline constexpr std::int64_t kBlocksAhead = 8;
 
 using Run = void (*)(const Move& move, const std::byte* from, std::byte* to);
 

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "lacuna/copy/cold.hpp"
+#include "lacuna/copy/long_blocks.hpp"
 #include "lacuna/copy/plan.hpp"
 
 namespace lacuna::copy {
@@ -307,7 +308,28 @@ class Mover {
 
   void repeat(const Step& step, Index first, Index count, Scattered* scattered, Dense* dense) const {
     const Step& child = step.children.front();
+    if constexpr (Pack) {
+      if (stream_ && child.kind == Step::Kind::nest && child.moved.length >= LongBlocks::kLeast)
+        return repeat_long(step, first, count, scattered, dense);
+    }
     for (Index i = first; i < first + count; ++i, dense += child.size) whole(child, scattered + step.spots.offset(i), dense);
+  }
+
+  // A dense source needs no look ahead.
+  void repeat_long(const Step& step, Index first, Index count, const std::byte* scattered, std::byte* dense) const {
+    const Step& nest = step.children.front();
+    const Index length = nest.moved.length;
+    const Move one{.length = length,
+                   .count = nest.count,
+                   .rows = nest.rows,
+                   .from = {.stride = nest.spots.stride, .outer = nest.outer},
+                   .to = {.stride = length, .outer = nest.count * length}};
+    LongBlocks blocks;
+    for (Index i = first; i < first + count; ++i, dense += nest.size) {
+      const std::byte* const place = scattered + step.spots.offset(i);
+      if (!blocks.add(one, Access::stride, Access::stride, place, dense)) nest.moved.pack_stream.run(one, place, dense);
+    }
+    blocks.finish();
   }
 
   bool stream_;

@@ -7,6 +7,8 @@
 #include <new>
 #include <numeric>
 
+#include "lacuna/copy/long_blocks.hpp"
+
 namespace lacuna::copy {
 namespace {
 
@@ -405,7 +407,7 @@ bool streams(const Step& step) {
 // Whether stores may pass the caches by. A block that is cut is copied by itself, and may do so if it is long.
 template <Kernel Moved::* way>
 bool leaves(const Step& step) {
-  const auto by = [](const Moved& moved) { return (moved.*way).streams || moved.length >= kLongBlock; };
+  const auto by = [](const Moved& moved) { return (moved.*way).streams || moved.length >= LongBlocks::kLeast; };
   return step.kind == Step::Kind::run || step.kind == Step::Kind::blocks || step.kind == Step::Kind::crossed || by(step.moved) ||
          std::ranges::any_of(step.members, by, &Member::moved) || std::ranges::any_of(step.children, leaves<way>);
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "lacuna/copy/long_blocks.hpp"
 #include "lacuna/copy/plan.hpp"
 
 namespace lacuna::copy {
@@ -64,19 +65,44 @@ class Front {
   Index within_ = 0;
 };
 
+// Moves stretches in their order. Long blocks of several stretches go together, if the destination is in no cache.
+class StretchMover {
+ public:
+  explicit StretchMover(bool stream) : stream_(stream) {}
+
+  void move(const Shape& shape, const Move& move, const std::byte* from, std::byte* to) {
+    if (stream_ && long_.add(move, shape.from, shape.to, from, to)) return;
+    finish();
+    kernel_for(shape).run(move, from, to);
+  }
+  void move_one(Index bytes, const std::byte* from, std::byte* to) {
+    if (stream_ && bytes >= LongBlocks::kLeast) return long_.add(to, from, bytes);
+    finish();
+    copy_block(to, from, bytes, false);
+  }
+  void finish() { long_.finish(); }
+
+ private:
+  const bool stream_;
+  LongBlocks long_;
+};
+
 }  // namespace
 
-void move_strips(const Layout& src, const std::byte* src_base, const Layout& dst, std::byte* dst_base, Index position, Index length) {
+void move_strips(const Layout& src, const std::byte* src_base, const Layout& dst, std::byte* dst_base, Index position, Index length,
+                 bool stream) {
   Front from(src);
   Front to(dst);
   from.seek(position);
   to.seek(position);
+  StretchMover mover(stream);
   const Index end = position + length;
   int poor = 0;
   while (position < end) {
     if (poor > 3) {
       alignas(64) std::array<std::byte, kBounce> bounce;
       const Index bytes = std::min(kBounce, end - position);
+      mover.finish();
       CopyPlan::of(src).pack(src_base, position, bytes, bounce.data(), Caching::kept);
       CopyPlan::of(dst).unpack(dst_base, position, bytes, bounce.data(), Caching::kept);
       position += bytes;
@@ -92,32 +118,34 @@ void move_strips(const Layout& src, const std::byte* src_base, const Layout& dst
     Index moved = 0;
     if (const Index runs = std::min({from.alike(), to.alike(), (end - position) / a}); a == b && runs > 1) {
       moved = runs * a;
-      kernel_for({.from = from.access(), .to = to.access(), .length = a})
-          .run({.length = a, .count = runs, .from = from.side(), .to = to.side()}, src_base + from.origin(), dst_base + to.origin());
+      mover.move({.from = from.access(), .to = to.access(), .length = a},
+                 {.length = a, .count = runs, .from = from.side(), .to = to.side()}, src_base + from.origin(), dst_base + to.origin());
       from.skip_runs(runs);
       to.skip_runs(runs);
     } else if (const Index parts = std::min(a / b, to.alike()); parts > 1 && (end - position) >= a) {
       // one run of the source, several of the destination
       moved = parts * b;
-      kernel_for({.to = to.access(), .length = b, .from_dense = true})
-          .run({.length = b, .count = parts, .from = {.stride = b}, .to = to.side()}, src_base + from.offset(), dst_base + to.origin());
+      mover.move({.to = to.access(), .length = b, .from_dense = true},
+                 {.length = b, .count = parts, .from = {.stride = b}, .to = to.side()}, src_base + from.offset(), dst_base + to.origin());
       from.skip_bytes(moved);
       to.skip_runs(parts);
     } else if (const Index pieces = std::min(b / a, from.alike()); pieces > 1 && (end - position) >= b) {
       moved = pieces * a;
-      kernel_for({.from = from.access(), .length = a, .to_dense = true})
-          .run({.length = a, .count = pieces, .from = from.side(), .to = {.stride = a}}, src_base + from.origin(), dst_base + to.offset());
+      mover.move({.from = from.access(), .length = a, .to_dense = true},
+                 {.length = a, .count = pieces, .from = from.side(), .to = {.stride = a}}, src_base + from.origin(),
+                 dst_base + to.offset());
       from.skip_runs(pieces);
       to.skip_bytes(moved);
     } else {
       moved = std::min({a, b, end - position});
-      copy_block(dst_base + to.offset(), src_base + from.offset(), moved, false);
+      mover.move_one(moved, src_base + from.offset(), dst_base + to.offset());
       from.skip_bytes(moved);
       to.skip_bytes(moved);
     }
     position += moved;
     poor = moved < kPoor ? poor + 1 : 0;
   }
+  mover.finish();
 }
 
 }  // namespace lacuna::copy

@@ -69,7 +69,12 @@ class Transpacker {
       return;
     }
     if (s.size <= kShort) return staged(s, from, d, to);
-    move_strips(src_, src_base_, dst_, dst_base_, position, s.size);
+    strips(position, s.size);
+  }
+
+  void strips(Index position, Index length) {
+    move_strips(src_, src_base_, dst_, dst_base_, position, length, stream_);
+    leaves_ = leaves_ || stream_;
   }
 
   // Short parts: to look at both sides' runs takes longer than two copies within the first-level cache. Not a part of
@@ -118,7 +123,7 @@ class Transpacker {
       blocks(s.spots, from, d.spots, to, s.moved.length, done, s.count - done);
     } else {
       const Index each = s.size / s.count;
-      move_strips(src_, src_base_, dst_, dst_base_, position + each * done, each * (s.count - done));
+      strips(position + each * done, each * (s.count - done));
     }
     return true;
   }

@@ -19,7 +19,7 @@ using nic::tcp::Caller;
 using nic::tcp::Endpoint;
 
 constexpr double kMostSeconds = 3600;
-constexpr int kMostHelpers = 256;          // threads, beyond which no agent is met: what was said so far may be false
+constexpr int kMostGreeters = 256;         // threads, beyond which no agent is met: what was said so far may be false
 constexpr std::size_t kMostCallers = 256;  // that connect at the same time: an Acceptor drops the oldest of more
 
 // The thread that moves things on yields while something happens, and then sleeps longer and longer: what comes after a
@@ -88,6 +88,7 @@ Agent::~Agent() {
   [[maybe_unused]] const ssize_t written = wake_ ? write(wake_.get(), &one, sizeof one) : 0;
   for (std::thread* thread : {&listener_, &server_})
     if (thread->joinable()) thread->join();
+  greeters_.wait();
   helpers_.wait();
   outgoing_.clear();
   incoming_.clear();
@@ -105,11 +106,11 @@ void Agent::accept(Acceptor& acceptor, const nic::tcp::Secret& secret) {
       return;
     }
     if (!*caller || stop_) return;
-    if (helpers_.working() >= kMostHelpers) {
-      base::log(base::Level::warn, fmt::format("NIXL agent {}: an agent could not connect: {} connect already", name_, kMostHelpers));
+    if (greeters_.working() >= kMostGreeters) {
+      base::log(base::Level::warn, fmt::format("NIXL agent {}: an agent could not connect: {} connect already", name_, kMostGreeters));
       return;
     }
-    helpers_.run([this, secret, guest = std::make_shared<Caller>(std::move(**caller))] {
+    greeters_.run([this, secret, guest = std::make_shared<Caller>(std::move(**caller))] {
       if (const Result<void> came = take_in(std::move(*guest), secret); !came)
         base::log(base::Level::warn, fmt::format("NIXL agent {}: an agent could not connect: {}", name_, came.error().text()));
     });

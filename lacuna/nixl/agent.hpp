@@ -89,7 +89,8 @@ class Agent {
   std::atomic<std::int64_t> called_at_ = 0, in_loop_at_ = 0;
   base::Fd wake_;  // ends the listener's wait
   std::thread listener_, server_;
-  Helpers helpers_;  // connect, or end a connection
+  Helpers greeters_;  // meet agents that connect to this one
+  Helpers helpers_;   // connect to other agents, or end a connection
 };
 
 }  // namespace lacuna::nixl

@@ -10,6 +10,7 @@
 #include "lacuna/copy/copy.hpp"
 #include "lacuna/copy/kernels.hpp"
 #include "lacuna/copy/nest.hpp"
+#include "lacuna/copy/strips.hpp"
 #include "tests/copy/checks.hpp"
 #include "tests/copy/target.hpp"
 #if defined(__x86_64__)
@@ -85,6 +86,36 @@ TEST_P(CopyStreams, Nests) {
     Bytes expected = target.copy();
     ASSERT_TRUE(reference::transpack(from.layout, source.base(), to.layout, target.base(expected)));
     move_nest(*nest, source.base() + from.layout.form_offset(), target.base() + to.layout.form_offset(), true);
+    end_of_streaming();
+    ASSERT_TRUE(std::ranges::equal(target.all(), expected)) << "seed " << seed << ": " << from.text << "\n  to " << to.text;
+  }
+}
+
+// Slices of heads: some rows of each page, to pages elsewhere. More blocks than are collected at once, and fewer.
+Recipe pages_of_rows(std::int64_t pages, std::int64_t rows, std::int64_t length, Random& random) {
+  const Recipe page = hvector(rows, length + 64 * random.below(8), bytes(length));
+  List places;
+  for (std::int64_t i = 0; i < pages; ++i) places.push_back(i * (page.span() + random.pick(List{0, 1, 64})) + 3 * length * (i / 3));
+  random.shuffle(places);
+  return copy_test::hindexed_block(places, page);
+}
+
+TEST_P(CopyStreams, PagesOfRows) {
+  for (std::uint64_t seed = 420'000; seed < 420'040; ++seed) {
+    Random random(seed);
+    const std::int64_t length = random.pick(List{255, 256, 300, 512, 513, 1024, 2000});
+    const std::int64_t rows = random.pick(List{2, 8, 16, 64, 80}), pages = 6 * random.between(1, 160 / rows + 1);
+    const Recipe from = pages_of_rows(pages, rows, length, random);
+    ASSERT_TRUE(streams(from, seed));
+    const std::int64_t other_rows = random.pick(List{rows, 2 * rows, 3 * rows});
+    const Recipe to = random.one_in(2) ? pages_of_rows(pages * rows / other_rows, 1, other_rows * length, random)
+                                       : pages_of_rows(pages * rows / other_rows, other_rows, length, random);
+    const Announced announced(from.text + " to " + to.text);
+    const Memory source(from.low(), from.span(), random);
+    const Memory target(to.low(), to.span(), random);
+    Bytes expected = target.copy();
+    ASSERT_TRUE(reference::transpack(from.layout, source.base(), to.layout, target.base(expected)));
+    move_strips(from.layout, source.base(), to.layout, target.base(), 0, from.size(), true);
     end_of_streaming();
     ASSERT_TRUE(std::ranges::equal(target.all(), expected)) << "seed " << seed << ": " << from.text << "\n  to " << to.text;
   }

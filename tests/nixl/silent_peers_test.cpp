@@ -9,8 +9,11 @@
 #include <cstring>
 #include <thread>
 
+#include "lacuna/nic/tcp.hpp"
+#include "lacuna/nixl/address.hpp"
 #include "tests/nixl/ends.hpp"
 #include "tests/support/child.hpp"
+#include "tests/support/random_layout.hpp"
 #include "tests/support/tier.hpp"
 
 namespace lacuna::test {
@@ -138,7 +141,15 @@ TEST_P(NixlSilentPeer, FailsTransfersToOneThatIsStoppedLater) {
     AgentEnd a("a", GetParam(), kBytes, {{"timeout_s", "3"}}), c("c", GetParam(), kBytes);
     other.load_into(a);
     const std::vector<Extent> all{{0, kBytes}};
-    ASSERT_EQ(transfer(a, NIXL_WRITE, a.local(all), a.remote(all), "b"), NIXL_SUCCESS);
+    // A peer that gets no CPU for those three seconds is lost, too: then the two meet again.
+    const auto first = [&] {
+      const bool there = transfer(a, NIXL_WRITE, a.local(all), a.remote(all), "b") == NIXL_SUCCESS;
+      if (there) return true;
+      EXPECT_EQ(a.engine().disconnect("b"), NIXL_SUCCESS);
+      other.load_into(a);
+      return false;
+    };
+    ASSERT_EQ(await("a first transfer", first), "");
     nixlBackendReqH* handle = nullptr;
     ASSERT_EQ(a.engine().prepXfer(NIXL_WRITE, a.local(all), a.remote(all), "b", handle, nullptr), NIXL_SUCCESS);
     if (!under_way) other.stop();
@@ -197,6 +208,25 @@ TEST(NixlCrowd, TakesNoMoreConnectionsThanItWasTold) {
   EXPECT_EQ(try_it(a), NIXL_SUCCESS);
   EXPECT_EQ(a.engine().disconnect("b"), NIXL_SUCCESS);
   EXPECT_EQ(await("room", [&] { return try_it(c) == NIXL_SUCCESS; }), "");
+}
+
+// Agents that this one connects to, and that do not answer, keep no other agent from connecting to this one. They end
+// once nothing listens there any more.
+TEST(NixlCrowd, TakesOthersWhileItWaitsForManyThatAreSilent) {
+  constexpr int kSilent = 300;
+  AgentEnd b("b", "local", 1000, {{"wait_s", "0"}}), c("c", "local", 1000);
+  nic::tcp::Endpoint endpoint = support::value(nic::tcp::resolve("127.0.0.1:1")).front();
+  endpoint.set_port(0);
+  const base::Fd silent = support::value(nic::tcp::listen_at(endpoint));
+  nixl::Address there = support::value(nixl::decode_address(c.address()));
+  there.port = support::value(nic::tcp::near_end(silent.get())).port();
+  for (int i = 0; i < kSilent; ++i) {
+    const std::string name = fmt::format("silent {}", i);
+    ASSERT_EQ(b.engine().loadRemoteConnInfo(name, nixl::encode(there)), NIXL_SUCCESS);
+    EXPECT_EQ(b.engine().connect(name), NIXL_SUCCESS);
+  }
+  c.load(b);
+  EXPECT_EQ(transfer(c, NIXL_WRITE, c.local({{0, 10}}), c.remote({{0, 10}}), "b"), NIXL_SUCCESS);
 }
 
 // A notification never comes before the bytes of its transfer, whichever way these go: alone by this end, or as a put.
