@@ -203,7 +203,8 @@ struct Streamed {
 
 // A CPU sees the lines of a long block coming once it has met the first ones, so it waits for these at each block.
 // They are asked for kBlocksAhead blocks before: all lines of a short block, the first line of a longer one, whose
-// others the CPU asks for by itself then.
+// others the CPU asks for by itself then. Figures: docs/notes/copying.md, slices of heads.
+constexpr Index kLeastAsked = 256;  // bytes of a block; shorter ones were not measured
 HWY_INLINE void ask_for(Index length, const std::byte* block) {
   constexpr Index kAllLines = 512;
   hwy::Prefetch(block);

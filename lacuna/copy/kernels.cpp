@@ -33,6 +33,24 @@ Index offset_of(const BlockSide& side, Index i) {
   return i * side.stride;
 }
 
+// Past the caches, and the lines of blocks further on are asked for.
+template <Access From, Access To>
+void ask_and_move(const Move& m, const std::byte* HWY_RESTRICT from, std::byte* HWY_RESTRICT to) {
+  for (Index row = 0; row < m.rows; ++row) {
+    for (Index i = 0; i < m.count; ++i) {
+      const Index next = i + kBlocksAhead;
+      if (next < m.count + m.known) {
+        ask_for(m.length, from + offset_of<From>(m.from, next));
+      } else if (row + 1 < m.rows && next - m.count < m.count) {
+        ask_for(m.length, from + m.from.outer + offset_of<From>(m.from, next - m.count));
+      }
+      Streamed::move<true>(m.length, from + offset_of<From>(m.from, i), to + offset_of<To>(m.to, i));
+    }
+    from += m.from.outer;
+    to += m.to.outer;
+  }
+}
+
 template <class Block, Access From, Access To>
 void move_blocks(const Move& move, const std::byte* HWY_RESTRICT from, std::byte* HWY_RESTRICT to) {
   const Move m = move;  // a copy: what is stored could alias the original
@@ -44,23 +62,13 @@ void move_blocks(const Move& move, const std::byte* HWY_RESTRICT from, std::byte
       Block::move(length, f, t);
     }
   };
-  // A dense source is seen coming anyway.
-  const bool asks = std::is_same_v<Block, Streamed> && (From != Access::stride || m.from.stride != m.length);
+  if constexpr (std::is_same_v<Block, Streamed>) {
+    // A dense source is seen coming anyway.
+    if (m.length >= kLeastAsked && (From != Access::stride || m.from.stride != m.length)) return ask_and_move<From, To>(m, from, to);
+  }
   for (Index row = 0; row < m.rows; ++row) {
-    if (asks) {
-      for (Index i = 0; i < m.count; ++i) {
-        const Index next = i + kBlocksAhead;
-        if (next < m.count + m.known) {
-          ask_for(m.length, from + offset_of<From>(m.from, next));
-        } else if (row + 1 < m.rows && next - m.count < m.count) {
-          ask_for(m.length, from + m.from.outer + offset_of<From>(m.from, next - m.count));
-        }
-        Streamed::move<true>(m.length, from + offset_of<From>(m.from, i), to + offset_of<To>(m.to, i));
-      }
-    } else {
 #pragma GCC unroll 4
-      for (Index i = 0; i < m.count; ++i) block(from + offset_of<From>(m.from, i), to + offset_of<To>(m.to, i));
-    }
+    for (Index i = 0; i < m.count; ++i) block(from + offset_of<From>(m.from, i), to + offset_of<To>(m.to, i));
     from += m.from.outer;
     to += m.to.outer;
   }

@@ -62,7 +62,7 @@ struct Move {
   std::int64_t known = 0;  ///< of one row: blocks after its last, not to be moved, whose places stand in the lists, too
 };
 
-/// Blocks that come from memory are asked for so many blocks before.
+/// Blocks that come from memory are asked for so many blocks before (6 to 12 took as long: docs/notes/copying.md).
 inline constexpr std::int64_t kBlocksAhead = 8;
 
 using Run = void (*)(const Move& move, const std::byte* from, std::byte* to);

@@ -14,8 +14,9 @@ namespace lacuna::copy {
 
 class LongBlocks {
  public:
-  /// Bytes of a block that it pays for.
-  static constexpr std::int64_t kLeast = 256;
+  /// Bytes of a block that it pays for, and of one that goes to dense bytes. Figures of these and of kFew and kMost:
+  /// docs/notes/copying.md, slices of heads.
+  static constexpr std::int64_t kLeast = 256, kLeastPacked = 512;
 
   /// Blocks are moved in the order in which they come, by finish() at the latest. The memory stays until then.
   void add(std::byte* to, const std::byte* from, std::int64_t length) {
@@ -37,7 +38,7 @@ class LongBlocks {
   void begin(std::byte* to, const std::byte* from, std::int64_t length);
   void move(std::int64_t count);
 
-  static constexpr std::int64_t kFew = 64;
+  static constexpr std::int64_t kFew = 64;  // of a move: a kernel sees enough of more
   // Those that were asked for come meanwhile: more would take longer to collect than these to come.
   static constexpr std::int64_t kMost = 64;
   std::int64_t length_ = 0;

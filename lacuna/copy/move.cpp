@@ -309,7 +309,7 @@ class Mover {
   void repeat(const Step& step, Index first, Index count, Scattered* scattered, Dense* dense) const {
     const Step& child = step.children.front();
     if constexpr (Pack) {
-      if (stream_ && child.kind == Step::Kind::nest && child.moved.length >= LongBlocks::kLeast)
+      if (stream_ && child.kind == Step::Kind::nest && child.moved.length >= LongBlocks::kLeastPacked)
         return repeat_long(step, first, count, scattered, dense);
     }
     for (Index i = first; i < first + count; ++i, dense += child.size) whole(child, scattered + step.spots.offset(i), dense);

@@ -70,13 +70,17 @@ class StretchMover {
  public:
   explicit StretchMover(bool stream) : stream_(stream) {}
 
-  void move(const Shape& shape, const Move& move, const std::byte* from, std::byte* to) {
-    if (stream_ && long_.add(move, shape.from, shape.to, from, to)) return;
+  // A dense source is seen coming anyway.
+  void move(Shape shape, const Move& move, const std::byte* from, std::byte* to) {
+    shape.stream = stream_ && move.length >= (shape.to_dense ? LongBlocks::kLeastPacked : LongBlocks::kLeast);
+    if (shape.stream && !shape.from_dense && long_.add(move, shape.from, shape.to, from, to)) return;
     finish();
     kernel_for(shape).run(move, from, to);
   }
+  // Collected once there are two of one length: those of lengths in turn would be moved one by one all the same.
   void move_one(Index bytes, const std::byte* from, std::byte* to) {
-    if (stream_ && bytes >= LongBlocks::kLeast) return long_.add(to, from, bytes);
+    const bool again = std::exchange(last_one_, bytes) == bytes;
+    if (stream_ && again && bytes >= LongBlocks::kLeast) return long_.add(to, from, bytes);
     finish();
     copy_block(to, from, bytes, false);
   }
@@ -85,6 +89,7 @@ class StretchMover {
  private:
   const bool stream_;
   LongBlocks long_;
+  Index last_one_ = 0;  // bytes
 };
 
 }  // namespace

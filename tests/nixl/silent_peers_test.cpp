@@ -143,8 +143,9 @@ TEST_P(NixlSilentPeer, FailsTransfersToOneThatIsStoppedLater) {
     const std::vector<Extent> all{{0, kBytes}};
     // A peer that gets no CPU for those three seconds is lost, too: then the two meet again.
     const auto first = [&] {
-      const bool there = transfer(a, NIXL_WRITE, a.local(all), a.remote(all), "b") == NIXL_SUCCESS;
-      if (there) return true;
+      const nixl_status_t status = transfer(a, NIXL_WRITE, a.local(all), a.remote(all), "b");
+      if (status == NIXL_SUCCESS) return true;
+      EXPECT_EQ(status, NIXL_ERR_REMOTE_DISCONNECT);
       EXPECT_EQ(a.engine().disconnect("b"), NIXL_SUCCESS);
       other.load_into(a);
       return false;

@@ -28,7 +28,8 @@ void say_full(Job& job) {
   if (std::exchange(job.said_orders_full, true)) return;
   constexpr std::size_t kRoom = std::tuple_size_v<decltype(OrderTable::entries)>;
   base::log(base::Level::info,
-            fmt::format("rank {}: collectives with requests are the MPI's in communicators beyond {} at a time", job.world_rank, kRoom));
+            fmt::format("rank {}: collectives with requests of a communicator are the MPI's: no room was found beside those of up to {}",
+                        job.world_rank, kRoom));
 }
 
 }  // namespace

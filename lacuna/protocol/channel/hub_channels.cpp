@@ -55,7 +55,7 @@ void HubChannels::One::commit(Head& head) {
 const base::Error* HubChannels::One::fault() {
   const base::Error* found = broken_ ? &*broken_ : all_.hub_->fault(peer_);
   if (found == nullptr) return nullptr;
-  all_.poll();
+  all_.poll(true);
   const bool more = std::ranges::any_of(all_.arrived_, [&](const Came& came) { return came.from == peer_; });
   if (!more) return found;
   LACUNA_RARELY("hub: more came before the fault");  // which goes first
@@ -71,7 +71,7 @@ HubChannels::HubChannels(nic::Context& context, nic::RegisteredBuffer memory, in
 // Until nothing of this rank's memory is on its way any more.
 HubChannels::~HubChannels() {
   const std::int64_t deadline = context_.now() + kLeaving;
-  for (poll(); hub_ != nullptr && (in_flight() > 0 || !given_up_.empty()); poll()) {
+  for (poll(true); hub_ != nullptr && (in_flight() > 0 || !given_up_.empty()); poll(true)) {
     if (!context_.wait(deadline)) return;
   }
 }
@@ -147,7 +147,7 @@ void HubChannels::tell_given_up() {
   });
 }
 
-void HubChannels::poll() {
+void HubChannels::poll(bool all) {
   if (queue_ == nullptr) return;
   post_again();
   tell_given_up();
@@ -162,7 +162,7 @@ void HubChannels::poll() {
       else if (done.status == nic::Status::success)
         arrived_.push_back({static_cast<int>(done.qp_num), static_cast<int>(done.wr_id), done.byte_len});
     }
-    more = n == std::ssize(completions) && arrived_.empty();
+    more = n == std::ssize(completions) && (all || arrived_.empty());
   }
 }
 

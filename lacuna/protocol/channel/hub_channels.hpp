@@ -57,7 +57,8 @@ class HubChannels {
   Result<void> post(int receive);
   void post_again();
   void tell_given_up();
-  void poll();
+  /// `all`: until all was seen; else until something came.
+  void poll(bool all = false);
 
   nic::Context& context_;
   nic::RegisteredBuffer memory_;  // of each receive, then of each send

@@ -130,9 +130,7 @@ Result<std::optional<Status>> Communicator::probe(int source, int tag) {
 
 bool Communicator::progress() {
   const auto lock = parts_->enter();
-  const bool moved = parts_->progress.advance();
-  if (!moved) parts_->progress.idle();
-  return moved;
+  return parts_->progress.advance() || parts_->progress.idle();
 }
 
 int Communicator::take_tag() {

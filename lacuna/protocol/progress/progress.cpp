@@ -50,15 +50,17 @@ bool Progress::tell_lost(Peer& peer) {
 
 // Only the peers of which there is something to do: what came, what waits for room, what moves.
 bool Progress::advance_by_hub() {
-  bool moved = take_from_hub();
+  bool moved = take_from_hub(), looked = false;
   for (std::size_t left = local_.queued.size(); left > 0 && local_.hub->has_room(); --left) {
     Peer& peer = *local_.queued.front();
     local_.queued.pop_front();
     peer.queued = false;
+    looked = looked || peer.lost;
     if (peer.lost && peer.channel->fault() != nullptr) peer.outbox.clear();
     moved = sends_.flush(peer) || moved;
     if (!peer.outbox.empty()) local_.queue(peer);
   }
+  if (looked) moved = take_from_hub() || moved;  // a look at a fault may find messages of others
   // NOLINTNEXTLINE(modernize-loop-convert): the list grows meanwhile
   for (std::size_t i = 0; i < local_.moving.size(); ++i) moved = advance_or_lose(*local_.moving[i]) || moved;
   std::erase_if(local_.moving, [](Peer* peer) { return (peer->moving = !peer->idle()) == false; });
@@ -150,7 +152,7 @@ void Progress::close() {
   while (!all_over()) {
     if (advance()) continue;
     LACUNA_RARELY("close: peers have not taken all yet");
-    look_for_faults();
+    if (look_for_faults() || advance()) continue;  // a look may find messages, for which nothing wakes this rank
     if (!local_.context.wait(deadline)) {
       base::log(base::Level::warn, "a communicator ends before its peers have taken all that was sent to them");
       return;

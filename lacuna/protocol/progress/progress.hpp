@@ -4,7 +4,7 @@
 //   advance(): each peer in turn ── arrivals ──▶ dispatch.hpp ──▶ receives, streams, rendezvous, accesses
 //                                ├─ what waits for room in its channel
 //                                └─ its streams, and its transfers by rendezvous
-//   idle(): after rounds in which nothing moved, whether a peer is gone
+//   idle(): after rounds in which nothing moved, now and then, whether a peer is gone; and what that look has found
 #pragma once
 
 #include <algorithm>
