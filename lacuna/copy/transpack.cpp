@@ -11,6 +11,7 @@
 
 #include "lacuna/copy/cold.hpp"
 #include "lacuna/copy/copy.hpp"
+#include "lacuna/copy/long_blocks.hpp"
 #include "lacuna/copy/nest_move.hpp"
 #include "lacuna/copy/plan.hpp"
 #include "lacuna/copy/strips.hpp"
@@ -64,12 +65,36 @@ class Transpacker {
       return;
     }
     if (s.kind == Kind::repeat && d.kind == Kind::repeat && s.count == d.count) {
+      if (stream_ && long_alike(s.children[0], d.children[0])) return pages(s, from, d, to, position);
       for (Index i = 0; i < s.count; ++i)
         steps(s.children[0], from + s.spots.offset(i), d.children[0], to + d.spots.offset(i), position + i * s.children[0].size);
       return;
     }
     if (s.size <= kShort) return staged(s, from, d, to);
     strips(position, s.size);
+  }
+
+  static bool long_alike(const Step& a, const Step& b) {
+    return a.kind == Kind::nest && b.kind == Kind::nest && a.moved.length == b.moved.length && a.moved.length >= LongBlocks::kLeast &&
+           a.count == b.count && a.rows == b.rows;
+  }
+
+  // Long blocks of several pages that are cut alike go together.
+  void pages(const Step& s, const std::byte* from, const Step& d, std::byte* to, Index position) {
+    const Step &a = s.children[0], &b = d.children[0];
+    const Move page{.length = a.moved.length,
+                    .count = a.count,
+                    .rows = a.rows,
+                    .from = {.stride = a.spots.stride, .outer = a.outer},
+                    .to = {.stride = b.spots.stride, .outer = b.outer}};
+    LongBlocks blocks;
+    for (Index i = 0; i < s.count; ++i) {
+      const std::byte* const there = from + s.spots.offset(i);
+      std::byte* const here = to + d.spots.offset(i);
+      if (!blocks.add(page, Access::stride, Access::stride, there, here)) steps(a, there, b, here, position + i * a.size);
+    }
+    blocks.finish();
+    leaves_ = true;
   }
 
   void strips(Index position, Index length) {

@@ -186,6 +186,26 @@ TEST_P(CopyStreams, ChosenWhereTheDestinationIsCold) {
   }
 }
 
+// Pages on both sides that are cut alike.
+TEST_P(CopyStreams, PagesAlikeWhereTheDestinationIsCold) {
+  if (!flushing_shows()) GTEST_SKIP() << "flushed lines are not told from cached ones on this machine";
+  for (std::uint64_t seed = 430'000; seed < 430'040; ++seed) {
+    Random random(seed);
+    const std::int64_t length = random.pick(List{255, 256, 300, 512, 513, 1024, 2000}), rows = random.pick(List{2, 8, 16, 64, 80});
+    const std::int64_t pages = (200 << 10) / (rows * length) + 2;
+    const Recipe from = pages_of_rows(pages, rows, length, random), to = pages_of_rows(pages, rows, length, random);
+    ASSERT_TRUE(to.receives()) << to.text;
+    const Announced announced(from.text + " to " + to.text);
+    const Memory source(from.low(), from.span(), random);
+    const Memory target(to.low(), to.span(), random);
+    Bytes expected = target.copy();
+    ASSERT_TRUE(reference::transpack(from.layout, source.base(), to.layout, target.base(expected)));
+    flush(target.all());
+    ASSERT_TRUE(copy::transpack(from.layout, source.base(), to.layout, target.base()));
+    ASSERT_TRUE(std::ranges::equal(target.all(), expected)) << "seed " << seed << ": " << from.text << "\n  to " << to.text;
+  }
+}
+
 TEST_P(CopyStreams, FragmentsWhereTheDestinationIsCold) {
   if (!flushing_shows()) GTEST_SKIP() << "flushed lines are not told from cached ones on this machine";
   for (std::uint64_t seed = 0; const Recipe& recipe : large()) {
