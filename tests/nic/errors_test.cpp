@@ -223,16 +223,26 @@ std::string refused_posts(nic::Path path, int rank, nic::Bootstrap& bootstrap) {
   LACUNA_END_EXPECT(refused(rig.qp->post_recv({.sg_list = three}), "3 entries; this queue pair takes 2"));
   const nic::Sge large = rig.sge(0, 1001);
   LACUNA_END_EXPECT(refused(rig.qp->post_send({.sg_list = {&large, 1}}), "1001 bytes; this queue pair takes 1000"));
-  if (rank == 0) {
-    for (int i = 0; i < 4; ++i) LACUNA_END_TRY(rig.qp->post_send({}));
-    LACUNA_END_EXPECT(refused(rig.qp->post_send({}), "4 requests are outstanding in the send queue, 1 more are posted; it takes 4"));
-    LACUNA_END_TRY(barrier(bootstrap));
-  } else {
-    LACUNA_END_TRY(barrier(bootstrap));
+  const auto arrive = [&]() -> std::string {
+    for (int i = 0; i < 4; ++i) LACUNA_END_EXPECT(LACUNA_END_TRY(rig.next()).status == Status::success);
+    return {};
+  };
+  // Each queue is full while nothing moves: no message is sent yet, and then no receive is there.
+  if (rank == 1) {
     for (int i = 0; i < 4; ++i) LACUNA_END_TRY(rig.qp->post_recv({}));
     LACUNA_END_EXPECT(refused(rig.qp->post_recv({}), "4 requests are outstanding in the receive queue"));
   }
-  for (int i = 0; i < 4; ++i) LACUNA_END_EXPECT(LACUNA_END_TRY(rig.next()).status == Status::success);
+  LACUNA_END_TRY(barrier(bootstrap));
+  for (int i = 0; rank == 0 && i < 4; ++i) LACUNA_END_TRY(rig.qp->post_send({}));
+  if (std::string wrong = arrive(); !wrong.empty()) return wrong;
+  LACUNA_END_TRY(barrier(bootstrap));
+  if (rank == 0) {
+    for (int i = 0; i < 4; ++i) LACUNA_END_TRY(rig.qp->post_send({}));
+    LACUNA_END_EXPECT(refused(rig.qp->post_send({}), "4 requests are outstanding in the send queue, 1 more are posted; it takes 4"));
+  }
+  LACUNA_END_TRY(barrier(bootstrap));
+  for (int i = 0; rank == 1 && i < 4; ++i) LACUNA_END_TRY(rig.qp->post_recv({}));
+  if (std::string wrong = arrive(); !wrong.empty()) return wrong;
   LACUNA_END_TRY(barrier(bootstrap));
   return {};
 }
