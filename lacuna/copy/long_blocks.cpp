@@ -11,7 +11,7 @@ std::int64_t place_of(Access access, const BlockSide& side, std::int64_t i) {
 }  // namespace
 
 bool LongBlocks::add(const Move& move, Access from_access, Access to_access, const std::byte* from, std::byte* to) {
-  if (move.length < kLeast || move.count * move.rows > kFew) return false;
+  if (move.count * move.rows > kFew) return false;
   for (std::int64_t row = 0; row < move.rows; ++row, from += move.from.outer, to += move.to.outer) {
     for (std::int64_t i = 0; i < move.count; ++i)
       add(to + place_of(to_access, move.to, i), from + place_of(from_access, move.from, i), move.length);

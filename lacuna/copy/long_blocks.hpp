@@ -29,7 +29,7 @@ class LongBlocks {
     to_offsets_[at] = to - to_;
     from_offsets_[at] = from - from_;
   }
-  /// If the blocks of a move are so long, and so few that a kernel sees too little: adds them.
+  /// If the blocks of a move are so few that a kernel sees too little: adds them.
   bool add(const Move& move, Access from_access, Access to_access, const std::byte* from, std::byte* to);
   /// Moves what was added and is not there yet.
   void finish() { move(count_); }

@@ -104,6 +104,19 @@ Recipe pages_of_rows(std::int64_t pages, std::int64_t rows, std::int64_t length,
   return copy_test::hindexed_block(places, page);
 }
 
+// What `move` moves is what the naive walk does.
+template <class Moves>
+void expect_moved(const Recipe& from, const Recipe& to, std::uint64_t seed, Random& random, const Moves& move) {
+  ASSERT_TRUE(to.receives()) << to.text;
+  const Announced announced(from.text + " to " + to.text);
+  const Memory source(from.low(), from.span(), random);
+  const Memory target(to.low(), to.span(), random);
+  Bytes expected = target.copy();
+  ASSERT_TRUE(reference::transpack(from.layout, source.base(), to.layout, target.base(expected)));
+  move(source, target);
+  EXPECT_TRUE(std::ranges::equal(target.all(), expected)) << "seed " << seed << ": " << from.text << "\n  to " << to.text;
+}
+
 TEST_P(CopyStreams, PagesOfRows) {
   for (std::uint64_t seed = 420'000; seed < 420'040; ++seed) {
     Random random(seed);
@@ -114,15 +127,10 @@ TEST_P(CopyStreams, PagesOfRows) {
     const std::int64_t other_rows = random.pick(List{rows, 2 * rows, 3 * rows});
     const Recipe to = random.one_in(2) ? pages_of_rows(pages * rows / other_rows, 1, other_rows * length, random)
                                        : pages_of_rows(pages * rows / other_rows, other_rows, length, random);
-    ASSERT_TRUE(to.receives()) << to.text;
-    const Announced announced(from.text + " to " + to.text);
-    const Memory source(from.low(), from.span(), random);
-    const Memory target(to.low(), to.span(), random);
-    Bytes expected = target.copy();
-    ASSERT_TRUE(reference::transpack(from.layout, source.base(), to.layout, target.base(expected)));
-    move_strips(from.layout, source.base(), to.layout, target.base(), 0, from.size(), true);
-    end_of_streaming();
-    ASSERT_TRUE(std::ranges::equal(target.all(), expected)) << "seed " << seed << ": " << from.text << "\n  to " << to.text;
+    expect_moved(from, to, seed, random, [&](const Memory& source, const Memory& target) {
+      move_strips(from.layout, source.base(), to.layout, target.base(), 0, from.size(), true);
+      end_of_streaming();
+    });
   }
 }
 
@@ -194,15 +202,10 @@ TEST_P(CopyStreams, PagesAlikeWhereTheDestinationIsCold) {
     const std::int64_t length = random.pick(List{255, 256, 300, 512, 513, 1024, 2000}), rows = random.pick(List{2, 8, 16, 64, 80});
     const std::int64_t pages = (200 << 10) / (rows * length) + 2;
     const Recipe from = pages_of_rows(pages, rows, length, random), to = pages_of_rows(pages, rows, length, random);
-    ASSERT_TRUE(to.receives()) << to.text;
-    const Announced announced(from.text + " to " + to.text);
-    const Memory source(from.low(), from.span(), random);
-    const Memory target(to.low(), to.span(), random);
-    Bytes expected = target.copy();
-    ASSERT_TRUE(reference::transpack(from.layout, source.base(), to.layout, target.base(expected)));
-    flush(target.all());
-    ASSERT_TRUE(copy::transpack(from.layout, source.base(), to.layout, target.base()));
-    ASSERT_TRUE(std::ranges::equal(target.all(), expected)) << "seed " << seed << ": " << from.text << "\n  to " << to.text;
+    expect_moved(from, to, seed, random, [&](const Memory& source, const Memory& target) {
+      flush(target.all());
+      EXPECT_TRUE(copy::transpack(from.layout, source.base(), to.layout, target.base()));
+    });
   }
 }
 
