@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <memory>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "lacuna/mpi/process/order.hpp"
@@ -116,6 +118,23 @@ TEST(Orders, AreLeftByThoseThatFoundNoRoom) {
   EXPECT_TRUE(members[2]->is_there());
   for (const auto& member : members) member->leave();
   EXPECT_EQ(all.taken(), room);
+}
+
+// The rank that has a table may lose its CPU: the others wait. They do not wait for one that has ended, except once.
+TEST(Orders, WaitForARankThatHasATable) {
+  using namespace std::chrono_literals;
+  const auto table = std::make_unique<mpi::OrderTable>();
+  table->taken = 1;
+  mpi::OrderEntry* found = nullptr;
+  std::thread other([&] { found = mpi::entry_in(*table, 5); });
+  std::this_thread::sleep_for(100ms);
+  table->taken = 0;
+  other.join();
+  EXPECT_EQ(found, table->entries.data());
+  table->taken = 1;
+  for (int times = 0; times < 50; ++times) EXPECT_EQ(mpi::entry_in(*table, 5), nullptr);
+  table->taken = 0;  // it had not ended
+  EXPECT_EQ(mpi::entry_in(*table, 5), found);
 }
 
 }  // namespace LACUNA_TEST_FILE

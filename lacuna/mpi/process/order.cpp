@@ -1,8 +1,11 @@
 #include "lacuna/mpi/process/order.hpp"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
+
+#include "lacuna/base/base.hpp"
 
 namespace lacuna::mpi {
 namespace {
@@ -13,25 +16,40 @@ OrderEntry* look_for(OrderTable& table, std::uint64_t key) {
   return found != table.entries.end() ? &*found : nullptr;
 }
 
-// A table is taken for a look at its entries, some hundred ns. The rank that has it may have lost its CPU to as many
-// others as a node has ranks; a rank that ended meanwhile has it for ever, and then there is no room in it.
+// A table is taken for a look at its entries, some hundred ns. The rank that has it may have lost its CPU meanwhile, for
+// as long as all others of the node and a hypervisor want it; so the others sleep, too. One that ended has it for ever:
+// it is lost then, without room.
 class TakenTable {
  public:
   explicit TakenTable(OrderTable& table) : table_(table) {
-    for (int tries = 0; tries < kTries && !taken_; ++tries) {
-      if (tries > 0) sched_yield();
-      taken_ = table_.taken.exchange(1, std::memory_order_acquire) == 0;
+    const std::int64_t since = base::now_ns();
+    for (int tries = 0; !take(); ++tries) {
+      if (table.taken == kLost) return;
+      if (tries < kYields) {
+        sched_yield();
+      } else if (base::now_ns() - since < kLongest) {
+        usleep(kNap);
+      } else {
+        table.taken = kLost;
+      }
     }
+    taken_ = true;
   }
   ~TakenTable() {
-    if (taken_) table_.taken.store(0, std::memory_order_release);
+    if (taken_) table_.taken.store(kFree, std::memory_order_release);
   }
   TakenTable(const TakenTable&) = delete;
   TakenTable& operator=(const TakenTable&) = delete;
   explicit operator bool() const { return taken_; }
 
  private:
-  static constexpr int kTries = 1000;
+  static constexpr std::uint32_t kFree = 0, kTaken = 1, kLost = 2;
+  static constexpr int kYields = 1000, kNap = 100;  // us
+  static constexpr std::int64_t kLongest = 1'000'000'000;
+  bool take() {
+    std::uint32_t seen = kFree;
+    return table_.taken.compare_exchange_strong(seen, kTaken, std::memory_order_acquire, std::memory_order_relaxed);
+  }
   OrderTable& table_;
   bool taken_ = false;
 };

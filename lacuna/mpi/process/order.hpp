@@ -57,7 +57,7 @@ struct alignas(64) OrderEntry {
   alignas(64) std::array<std::atomic<std::uint64_t>, kCalls> words{};  ///< of its rank 0: which call, and its decision
 };
 struct OrderTable {
-  std::atomic<std::uint32_t> taken = 0;  ///< by a rank that looks for an entry, or takes one
+  std::atomic<std::uint32_t> taken = 0;  ///< by a rank that looks for an entry, or takes one (order.cpp)
   std::array<OrderEntry, 64> entries;
 };
 static_assert(sizeof(OrderTable) <= Inquiries::kOrderBytes);
