@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Prints the times of ways in profiles as lines of C++: those that hold where nothing was measured.
 
-    scripts/usual_ways.py ~/.config/lacuna/profiles/HOST/mpi-open_mpi.json > lacuna/guide/usual_mpi/open_mpi.inc
-    scripts/usual_ways.py first.json second.json third.json > lacuna/guide/usual_mpi/open_mpi.inc
+    scripts/usual_ways.py ~/.config/lacuna/profiles/HOST/mpi-open_mpi.json > lacuna/guide/usual_mpi/CPU/open_mpi.inc
+    scripts/usual_ways.py first.json second.json third.json > lacuna/guide/usual_mpi/CPU/open_mpi.inc
     scripts/usual_ways.py ~/.config/lacuna/profiles/HOST/local.json > lacuna/guide/usual_messages/epyc.inc
 
 Several profiles are of one MPI, or all of messages, on one machine: each time is the shortest of theirs, since what

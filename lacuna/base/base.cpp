@@ -7,6 +7,9 @@
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include <algorithm>
 #include <cerrno>
@@ -146,6 +149,23 @@ std::optional<std::int64_t> cache_bytes(int level) {
 }
 }  // namespace
 
+// The parts that CPUID's leaf 1 has beside the first ones are for families and models which those have no room for.
+CpuKind cpu_kind() {
+  CpuKind kind;
+#if defined(__x86_64__)
+  unsigned highest = 0, first = 0, second = 0, third = 0, unused = 0;
+  if (__get_cpuid(0, &highest, &first, &third, &second) == 0) return kind;
+  kind.amd = first == signature_AMD_ebx && second == signature_AMD_edx && third == signature_AMD_ecx;
+  unsigned bits = 0;
+  if (__get_cpuid(1, &bits, &unused, &unused, &unused) == 0) return kind;
+  kind.family = bits >> 8 & 0xf;
+  kind.model = bits >> 4 & 0xf;
+  if (kind.family == 6 || kind.family == 0xf) kind.model |= bits >> 12 & 0xf0;
+  if (kind.family == 0xf) kind.family += bits >> 20 & 0xff;
+#endif
+  return kind;
+}
+
 Machine machine() {
   Machine m{};
   std::ifstream cpuinfo("/proc/cpuinfo");
@@ -155,6 +175,7 @@ Machine machine() {
       break;
     }
   }
+  if (const CpuKind kind = cpu_kind(); kind.family != 0) m.cpu += fmt::format(" (family {}, model {})", kind.family, kind.model);
   utsname name{};
   if (uname(&name) == 0) m.kernel = name.release;
   m.cpus = usable_cpus();

@@ -162,7 +162,7 @@ void without_signals(const std::function<void()>& start);
 
 /// What a reader of a measurement wants to know about the machine.
 struct Machine {
-  std::string cpu;         ///< model name, as the kernel gives it
+  std::string cpu;         ///< model name, as the kernel gives it; x86: "(family F, model M)", of which there are many
   std::string kernel;      ///< release of the running kernel
   int cpus;                ///< usable CPUs
   std::int64_t l1d_bytes;  ///< 0 where unknown
@@ -172,6 +172,13 @@ struct Machine {
   std::int64_t memory_bytes;
 };
 [[nodiscard]] Machine machine();
+
+/// What tells x86 CPUs of one name apart; zeros elsewhere.
+struct CpuKind {
+  bool amd = false;
+  unsigned family = 0, model = 0;
+};
+[[nodiscard]] CpuKind cpu_kind();
 
 // --- files ----------------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@
 //
 //   lacuna guide --mpi ── measures each way ──▶ sheets: ns by bytes and run ── interpolated ──▶ the least: the choice
 //                                                 ▲
-//                    usual_mpi/*.inc: the same sheets, measured once, for machines that have no profile
+//                    usual_mpi/*/*.inc: the same, measured once, for machines that have no profile
 //
 //   programs that learn (mpi_learner.hpp) ── which of two ways was faster for a piece ──▶ overrules what is expected
 #pragma once
@@ -29,6 +29,12 @@ inline constexpr std::size_t kMpiLibraries = 4;
 /// "open_mpi", "mpich", "mpich_4_0", "intel".
 [[nodiscard]] std::string_view mpi_library_name(MpiLibrary library);
 [[nodiscard]] std::optional<MpiLibrary> mpi_library_from_name(std::string_view name);
+
+/// The CPUs of which there are usual times. zen5: an EPYC of AMD's family 26 and what came later. zen4: an EPYC of 2022,
+/// for all other CPUs, too.
+enum class UsualCpu : std::uint8_t { zen4, zen5 };
+/// This machine's.
+[[nodiscard]] UsualCpu usual_cpu();
 
 /// What the data is for.
 enum class MpiUse : std::uint8_t {
@@ -104,7 +110,7 @@ base::Result<void> merge_mpi_learned(const std::string& file, std::span<const Mp
 class MpiPrices {
  public:
   /// Where nothing was measured.
-  static const MpiPrices& usual(MpiLibrary library);
+  static const MpiPrices& usual(MpiLibrary library, UsualCpu cpu = usual_cpu());
   /// Of `lacuna guide --mpi`. Errors: io; invalid_argument (not such a file, or another library's; what is wrong is
   /// named).
   static base::Result<MpiPrices> read(const std::string& file, MpiLibrary library);
@@ -156,7 +162,7 @@ class MpiPrices {
  private:
   friend struct MpiProfile;                 // reads them
   static constexpr std::size_t kForms = 2;  // regular, listed
-  static MpiPrices make_usual(MpiLibrary library);
+  static MpiPrices make_usual(MpiLibrary library, UsualCpu cpu);
   static MpiPrices of_file(MpiLibrary library, std::string_view version);
   [[nodiscard]] MpiWay expect_best(MpiUse use, const Piece& piece, unsigned ways) const;
   // Of the host's time that the way may take, so that it is chosen.

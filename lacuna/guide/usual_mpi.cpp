@@ -1,36 +1,80 @@
-// Times of an MPI's ways on machines that have no profile: the sheets of usual_mpi/LIBRARY.inc, each of which
+// Times of an MPI's ways on machines that have no profile: the sheets of usual_mpi/CPU/LIBRARY.inc, each of which
 // `lacuna guide --mpi` measured on the machine that its first lines name (scripts/usual_ways.py writes them).
 #include "lacuna/guide/mpi_ways.hpp"
 
 namespace lacuna::guide {
+namespace {
 
-MpiPrices MpiPrices::make_usual(MpiLibrary library) {
-  MpiPrices made;
-  made.thresholds_ = usual_thresholds(library);
-  const auto sheet = [&](MpiUse use, bool listed, MpiWay way, const std::array<double, kMpiAxes.size()>& ns) {
-    made.sheets_.at(static_cast<std::size_t>(use)).at(listed ? 1 : 0).at(static_cast<std::size_t>(way)) = Sheet(ns);
-  };
+using Ns = std::array<double, kMpiAxes.size()>;
+
+template <class TakeSheet>
+void zen4_sheets(MpiLibrary library, const TakeSheet& sheet) {
   switch (library) {
     case MpiLibrary::open_mpi:
-#include "lacuna/guide/usual_mpi/open_mpi.inc"
+#include "lacuna/guide/usual_mpi/zen4/open_mpi.inc"
       break;
     case MpiLibrary::mpich:
-#include "lacuna/guide/usual_mpi/mpich.inc"
+#include "lacuna/guide/usual_mpi/zen4/mpich.inc"
       break;
     case MpiLibrary::mpich_4_0:
-#include "lacuna/guide/usual_mpi/mpich_4_0.inc"
+#include "lacuna/guide/usual_mpi/zen4/mpich_4_0.inc"
       break;
     case MpiLibrary::intel:
-#include "lacuna/guide/usual_mpi/intel.inc"
+#include "lacuna/guide/usual_mpi/zen4/intel.inc"
       break;
+  }
+}
+
+template <class TakeSheet>
+void zen5_sheets(MpiLibrary library, const TakeSheet& sheet) {
+  switch (library) {
+    case MpiLibrary::open_mpi:
+#include "lacuna/guide/usual_mpi/zen5/open_mpi.inc"
+      break;
+    case MpiLibrary::mpich:
+#include "lacuna/guide/usual_mpi/zen5/mpich.inc"
+      break;
+    case MpiLibrary::mpich_4_0: zen4_sheets(library, sheet); break;  // not measured on a Zen 5
+    case MpiLibrary::intel:
+#include "lacuna/guide/usual_mpi/zen5/intel.inc"
+      break;
+  }
+}
+
+}  // namespace
+
+UsualCpu usual_cpu() {
+  constexpr unsigned kZen5 = 26;
+  static const base::CpuKind kind = base::cpu_kind();
+  return kind.amd && kind.family >= kZen5 ? UsualCpu::zen5 : UsualCpu::zen4;
+}
+
+MpiPrices MpiPrices::make_usual(MpiLibrary library, UsualCpu cpu) {
+  MpiPrices made;
+  made.thresholds_ = usual_thresholds(library);
+  const auto sheet = [&](MpiUse use, bool listed, MpiWay way, const Ns& ns) {
+    made.sheets_.at(static_cast<std::size_t>(use)).at(listed ? 1 : 0).at(static_cast<std::size_t>(way)) = Sheet(ns);
+  };
+  if (cpu == UsualCpu::zen5) {
+    zen5_sheets(library, sheet);
+  } else {
+    zen4_sheets(library, sheet);
   }
   return made;
 }
 
-const MpiPrices& MpiPrices::usual(MpiLibrary library) {
-  static const std::array<MpiPrices, kMpiLibraries> all{make_usual(MpiLibrary::open_mpi), make_usual(MpiLibrary::mpich),
-                                                        make_usual(MpiLibrary::mpich_4_0), make_usual(MpiLibrary::intel)};
-  return all.at(static_cast<std::size_t>(library));
+const MpiPrices& MpiPrices::usual(MpiLibrary library, UsualCpu cpu) {
+  const auto make_all = [](UsualCpu each) {
+    return std::array<MpiPrices, kMpiLibraries>{make_usual(MpiLibrary::open_mpi, each), make_usual(MpiLibrary::mpich, each),
+                                                make_usual(MpiLibrary::mpich_4_0, each), make_usual(MpiLibrary::intel, each)};
+  };
+  const auto number = static_cast<std::size_t>(library);
+  if (cpu == UsualCpu::zen5) {
+    static const std::array zen5 = make_all(UsualCpu::zen5);
+    return zen5.at(number);
+  }
+  static const std::array zen4 = make_all(UsualCpu::zen4);
+  return zen4.at(number);
 }
 
 // Over TCP: chunks that need no answer before they are sent, which Open MPI and MPICH do with up to 64 KiB. With Intel

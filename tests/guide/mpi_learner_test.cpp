@@ -72,7 +72,7 @@ class MpiLearns : public testing::Test {
     return {.bytes = 4096, .run = 64};
   }
 
-  MpiPrices prices_ = MpiPrices::usual(MpiLibrary::mpich);
+  MpiPrices prices_ = MpiPrices::usual(MpiLibrary::mpich, guide::UsualCpu::zen4);
   Piece piece_ = open_question();
   double base_ns_ = *prices_.ns(kUse, prices_.choose(kUse, piece_), piece_);
   double now_ = 1, noise_ = 0, computes_ns_ = 0;
@@ -177,7 +177,7 @@ TEST_F(MpiLearns, AndChoosesAsEverWhereItObserves) {
 TEST_F(MpiLearns, OverruleWhatIsExpectedOfNearPiecesOnly) {
   const auto [first, second] = first_two();
   prices_.learn({.version = "", .use = kUse, .piece = piece_, .first = first, .second = second, .log_ratio = -0.1, .samples = 4});
-  const MpiPrices usual = MpiPrices::usual(MpiLibrary::mpich);
+  const MpiPrices usual = MpiPrices::usual(MpiLibrary::mpich, guide::UsualCpu::zen4);
   EXPECT_EQ(prices_.choose(kUse, piece_), second);
   for (const Piece& other : {Piece{.bytes = 4 * piece_.bytes, .run = piece_.run}, Piece{.bytes = piece_.bytes, .run = 4 * piece_.run},
                              Piece{.bytes = piece_.bytes, .run = piece_.run, .listed = true}})
@@ -191,7 +191,7 @@ TEST_F(MpiLearns, OverruleWhatIsExpectedOfNearPiecesOnly) {
 // Whatever comparisons say, and if each way is better than the next one all round: one that can be is chosen.
 TEST_F(MpiLearns, NothingThatCannotBe) {
   for (int round = 0; round < 2000; ++round) {
-    MpiPrices prices = MpiPrices::usual(MpiLibrary::open_mpi);
+    MpiPrices prices = MpiPrices::usual(MpiLibrary::open_mpi, guide::UsualCpu::zen4);
     const auto draw = [&](std::int64_t below) { return static_cast<std::size_t>(random_.below(below)); };
     const auto use = static_cast<MpiUse>(draw(std::int64_t{guide::kMpiUses}));
     for (int i = 0; i < 4; ++i) {
@@ -239,7 +239,7 @@ class MpiLearnedFile : public testing::Test {
 
 TEST_F(MpiLearnedFile, IsPartOfTheTimes) {
   EXPECT_EQ(learned(), folder_ + "/mpi-mpich.learned.json");
-  const MpiWay usual = MpiPrices::usual(MpiLibrary::mpich).choose(kUse, kPiece);
+  const MpiWay usual = MpiPrices::usual(MpiLibrary::mpich, guide::UsualCpu::zen4).choose(kUse, kPiece);
   ASSERT_EQ(usual, MpiWay::offered);
   merge(one(-0.3));
   EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich, "MPICH 9").choose(kUse, kPiece), MpiWay::packed);

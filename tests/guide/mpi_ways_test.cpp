@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "lacuna/guide/guide.hpp"
 #include "lacuna/guide/usual_thresholds.hpp"
@@ -23,9 +24,18 @@ using guide::MpiPrices;
 using guide::MpiUse;
 using guide::MpiWay;
 using guide::Piece;
+using guide::UsualCpu;
 using Json = nlohmann::json;
 
 constexpr std::array kLibraries{MpiLibrary::open_mpi, MpiLibrary::mpich, MpiLibrary::mpich_4_0, MpiLibrary::intel};
+
+// The usual times of each MPI and CPU, which no verdict of a test takes from the machine.
+std::vector<const MpiPrices*> all_usual() {
+  std::vector<const MpiPrices*> all;
+  for (const UsualCpu cpu : {UsualCpu::zen4, UsualCpu::zen5})
+    for (const MpiLibrary library : kLibraries) all.push_back(&MpiPrices::usual(library, cpu));
+  return all;
+}
 constexpr std::array kWays{MpiWay::host, MpiWay::packed, MpiWay::offered};
 constexpr std::size_t kRuns = guide::kMpiRuns.size();
 
@@ -209,15 +219,14 @@ TEST_F(MpiProfiles, ThatAreWrongAreRefused) {
 }
 
 TEST(MpiWays, HaveNamesAndUsualTimes) {
-  for (const MpiLibrary library : kLibraries) {
-    EXPECT_EQ(guide::mpi_library_from_name(guide::mpi_library_name(library)), library);
-    const MpiPrices& usual = MpiPrices::usual(library);
+  for (const MpiLibrary library : kLibraries) EXPECT_EQ(guide::mpi_library_from_name(guide::mpi_library_name(library)), library);
+  for (const MpiPrices* const usual : all_usual()) {
     for (std::size_t use = 0; use < guide::kMpiUses; ++use) {
       for (const MpiWay way : kWays) {
         EXPECT_EQ(guide::mpi_way_from_name(guide::mpi_way_name(way)), way);
         for (const bool listed : {false, true}) {
           for (const std::int64_t bytes : {1, 256, 5000, 1 << 24}) {
-            const std::optional<double> ns = usual.ns(static_cast<MpiUse>(use), way, {.bytes = bytes, .run = 8, .listed = listed});
+            const std::optional<double> ns = usual->ns(static_cast<MpiUse>(use), way, {.bytes = bytes, .run = 8, .listed = listed});
             EXPECT_EQ(ns.has_value(), guide::mpi_way_serves(way, static_cast<MpiUse>(use)));
             EXPECT_GT(ns.value_or(1e9), 20);
           }
@@ -232,17 +241,36 @@ TEST(MpiWays, HaveNamesAndUsualTimes) {
 // What was found when these times were measured: MPICH's own datatypes take 20 times as long from 16 KiB on, and Open
 // MPI's are its best way of long runs in short blocks.
 TEST(MpiWays, DifferByMpi) {
-  EXPECT_EQ(MpiPrices::usual(MpiLibrary::mpich).choose(MpiUse::send, {.bytes = 65536, .run = 8}), MpiWay::offered);
-  EXPECT_EQ(MpiPrices::usual(MpiLibrary::mpich).choose(MpiUse::gather, {.bytes = 65536, .run = 8}), MpiWay::offered);
-  EXPECT_EQ(MpiPrices::usual(MpiLibrary::mpich).choose(MpiUse::later, {.bytes = 4096, .run = 8}), MpiWay::host);
-  EXPECT_EQ(MpiPrices::usual(MpiLibrary::open_mpi).choose(MpiUse::gather, {.bytes = 3072, .run = 512}), MpiWay::host);
+  const auto usual = [](MpiLibrary library) -> const MpiPrices& { return MpiPrices::usual(library, UsualCpu::zen4); };
+  EXPECT_EQ(usual(MpiLibrary::mpich).choose(MpiUse::send, {.bytes = 65536, .run = 8}), MpiWay::offered);
+  EXPECT_EQ(usual(MpiLibrary::mpich).choose(MpiUse::gather, {.bytes = 65536, .run = 8}), MpiWay::offered);
+  EXPECT_EQ(usual(MpiLibrary::mpich).choose(MpiUse::later, {.bytes = 4096, .run = 8}), MpiWay::host);
+  EXPECT_EQ(usual(MpiLibrary::open_mpi).choose(MpiUse::gather, {.bytes = 3072, .run = 512}), MpiWay::host);
+}
+
+// The same times do not hold for all CPUs: those of a Zen 5 choose other ways in places.
+TEST(MpiWays, DifferByCpu) {
+  int differ = 0;
+  for (const MpiLibrary library : kLibraries) {
+    const MpiPrices &older = MpiPrices::usual(library, UsualCpu::zen4), &newer = MpiPrices::usual(library, UsualCpu::zen5);
+    for (const std::int64_t bytes : guide::kMpiBytes)
+      for (const std::int64_t run : guide::kMpiRuns) {
+        const Piece piece{.bytes = bytes, .run = run};
+        differ += older.choose(MpiUse::send, piece) != newer.choose(MpiUse::send, piece) ? 1 : 0;
+      }
+  }
+  EXPECT_GT(differ, 0);
+  const base::CpuKind here = base::cpu_kind();
+  const UsualCpu expected = here.amd && here.family >= 26 ? UsualCpu::zen5 : UsualCpu::zen4;
+  EXPECT_EQ(guide::usual_cpu(), expected);
+  EXPECT_EQ(&MpiPrices::usual(MpiLibrary::intel), &MpiPrices::usual(MpiLibrary::intel, expected));
 }
 
 // Times of another machine err more than those of this one: what is not much faster there is left to the host.
 TEST(MpiWays, LeaveMoreToTheHostByUsualTimes) {
   int between = 0;  // ways that would be taken if these times were of this machine
-  for (std::size_t library = 0; library < guide::kMpiLibraries; ++library) {
-    const MpiPrices& usual = MpiPrices::usual(static_cast<MpiLibrary>(library));
+  for (const MpiPrices* const one : all_usual()) {
+    const MpiPrices& usual = *one;
     for (std::size_t use = 0; use < guide::kMpiUses; ++use) {
       for (std::int64_t bytes = 256; bytes <= 1 << 20; bytes *= 2) {
         const Piece piece{.bytes = bytes, .run = 64};
@@ -254,7 +282,7 @@ TEST(MpiWays, LeaveMoreToTheHostByUsualTimes) {
         const double best = std::min(packed, offered) / host;
         if (best <= MpiPrices::kUsualGain || best >= MpiPrices::kGain) continue;
         ++between;
-        EXPECT_EQ(usual.choose(each, piece), MpiWay::host) << library << " " << guide::mpi_use_name(each) << " " << bytes;
+        EXPECT_EQ(usual.choose(each, piece), MpiWay::host) << guide::mpi_use_name(each) << " " << bytes;
       }
     }
   }
@@ -263,7 +291,7 @@ TEST(MpiWays, LeaveMoreToTheHostByUsualTimes) {
 
 // The MPI moves what is packed, too, so another machine changes both times alike.
 TEST(MpiWays, PackLongMessagesAsSoonAsTheyGain) {
-  const MpiPrices& usual = MpiPrices::usual(MpiLibrary::intel);
+  const MpiPrices& usual = MpiPrices::usual(MpiLibrary::intel, UsualCpu::zen4);
   constexpr unsigned kNotOffered = 1U << static_cast<unsigned>(MpiWay::host) | 1U << static_cast<unsigned>(MpiWay::packed);
   int between = 0;
   for (std::int64_t bytes = MpiPrices::kPackedAlike; bytes <= 1 << 20; bytes *= 2) {
@@ -278,7 +306,7 @@ TEST(MpiWays, PackLongMessagesAsSoonAsTheyGain) {
 
 // A window is not in the caches where a program does other work between messages; the MPI's own small memory is.
 TEST(MpiWays, LeaveShortMessagesToTheHostUnlessTheyGainMuch) {
-  const MpiPrices& usual = MpiPrices::usual(MpiLibrary::open_mpi);
+  const MpiPrices& usual = MpiPrices::usual(MpiLibrary::open_mpi, UsualCpu::zen4);
   int between = 0;
   for (std::int64_t run = 8; run <= 2048; run += 8) {
     const Piece piece{.bytes = 4096, .run = run};
@@ -296,8 +324,8 @@ TEST(MpiWays, LeaveShortMessagesToTheHostUnlessTheyGainMuch) {
 // Who waits for all others waits for their CPUs: only what gains much is offered then.
 TEST(MpiWays, OfferLessWhereRanksShareCpus) {
   bool differs = false;
-  for (const MpiLibrary library : kLibraries) {
-    const MpiPrices& usual = MpiPrices::usual(library);
+  for (const MpiPrices* const one : all_usual()) {
+    const MpiPrices& usual = *one;
     MpiPrices shared = usual;
     shared.share_cpus();
     for (std::size_t use = 0; use < guide::kMpiUses; ++use) {
