@@ -30,8 +30,8 @@ inline constexpr std::size_t kMpiLibraries = 4;
 [[nodiscard]] std::string_view mpi_library_name(MpiLibrary library);
 [[nodiscard]] std::optional<MpiLibrary> mpi_library_from_name(std::string_view name);
 
-/// The CPUs of which there are usual times. zen5: an EPYC of AMD's family 26 and what came later. zen4: an EPYC of 2022,
-/// for all other CPUs, too.
+/// The CPUs of which there are usual times. zen5: an EPYC of AMD's family 26, for later families, too. zen4: an EPYC of
+/// 2022, for all other CPUs, too.
 enum class UsualCpu : std::uint8_t { zen4, zen5 };
 /// This machine's.
 [[nodiscard]] UsualCpu usual_cpu();
