@@ -17,8 +17,8 @@ OrderEntry* look_for(OrderTable& table, std::uint64_t key) {
 }
 
 // A table is taken for a look at its entries, some hundred ns. The rank that has it may have lost its CPU meanwhile,
-// for as long as all others of the node and a hypervisor want it; so the others sleep, too. One that ended has the table
-// for ever: the table is lost then, without room.
+// for as long as all others of the node and a hypervisor want it; so the others sleep, too. One that ended has the
+// table for ever: the table is lost then, without room.
 class TakenTable {
  public:
   explicit TakenTable(OrderTable& table) : table_(table) {
