@@ -4,8 +4,9 @@
  *   {"case": "halo 1024 x 1024", "ranks": 2, "bytes": 16384, "hand_us": [...], "datatype_us": [...],
  *    "send_in": "libmpi.so.40"}
  *
- * bytes: what a rank sends at most. Times are of one exchange among others that follow at once, of the slowest
- * rank; the i-th of both were taken one after the other. */
+ * bytes: what a rank sends at most. Times are of one exchange among others that follow at once, of the slowest rank;
+ * where ranks of one node share CPUs from the first rank's start to the last one's end. The i-th of both were taken one
+ * after the other. */
 #ifndef LACUNA_EXAMPLES_MINI_H
 #define LACUNA_EXAMPLES_MINI_H
 
