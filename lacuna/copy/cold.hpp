@@ -23,6 +23,13 @@ template <class Behind>
   return bytes >= kAsk && misses(behind(1)) && (bytes < kAskTwice || misses(behind(2)));
 }
 
+/// Whether bytes are in a cache, as two of them say. Not the opposite of is_cold(): of what is in part in one,
+/// neither holds.
+template <class Behind>
+[[nodiscard]] bool is_kept(const Behind& behind) {
+  return !misses(behind(1)) && !misses(behind(2));
+}
+
 /// Whether so many bytes are more than the last level of the caches keeps until they are wanted again. Of these a store
 /// that passes the caches by is best whatever they hold now.
 [[nodiscard]] bool exceeds_caches(std::int64_t bytes);

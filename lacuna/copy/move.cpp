@@ -387,6 +387,10 @@ void CopyPlan::pack_past(const std::byte* base, Index position, Index length, st
   end_of_streaming();
 }
 
+bool CopyPlan::is_kept_at(const std::byte* base) const {
+  return is_kept([&](Index thirds) { return base + at_ + offset_at(root_, root_.size / 3 * thirds); });
+}
+
 bool CopyPlan::is_cold_at(const std::byte* base, Index position, Index length) const {
   return is_cold(length, [&](Index thirds) { return base + at_ + offset_at(root_, position + length / 3 * thirds); });
 }

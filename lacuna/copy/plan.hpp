@@ -126,6 +126,8 @@ class CopyPlan final : public layout::Companion {
 
   /// Whether bytes [position, position + length) of the layout at `base` are in no cache, as two of them say.
   [[nodiscard]] bool is_cold_at(const std::byte* base, std::int64_t position, std::int64_t length) const;
+  /// As is_kept(), of all bytes.
+  [[nodiscard]] bool is_kept_at(const std::byte* base) const;
 
   /// How the form of `src` becomes the one of `dst`, whose plan this is, where both are loops over one run; else
   /// nothing. Remembered for one source. Nothing, too, without memory.

@@ -22,10 +22,20 @@ namespace {
 using Kind = Step::Kind;
 using Index = std::int64_t;
 
+// Whether stores pass the caches by. What is copied again and again has its source in a cache, and would have its
+// destination there, too, had the stores of the time before not passed. For long blocks that gains more than passing.
+bool passes_caches(const Layout& src, const std::byte* src_base, const Layout& dst, const std::byte* dst_base) {
+  constexpr Index kLong = 16 << 10, kMostAgain = 2 << 20;  // docs/notes/copying.md, slices of heads
+  const Index bytes = dst.size();
+  if (!CopyPlan::of(dst).is_cold_at(dst_base, 0, bytes)) return false;
+  const bool keeps = bytes <= kMostAgain && bytes / std::max(src.run_count(), dst.run_count()) >= kLong;
+  return !keeps || !CopyPlan::of(src).is_kept_at(src_base);
+}
+
 class Transpacker {
  public:
   Transpacker(const Layout& src, const Layout& dst, const std::byte* src_base, std::byte* dst_base)
-      : src_(src), dst_(dst), src_base_(src_base), dst_base_(dst_base), stream_(CopyPlan::of(dst).is_cold_at(dst_base, 0, dst.size())) {}
+      : src_(src), dst_(dst), src_base_(src_base), dst_base_(dst_base), stream_(passes_caches(src, src_base, dst, dst_base)) {}
 
   void run() {
     steps(CopyPlan::of(src_).root(), src_base_ + src_.form_offset(), CopyPlan::of(dst_).root(), dst_base_ + dst_.form_offset(), 0);

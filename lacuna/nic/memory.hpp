@@ -62,7 +62,7 @@ class Buffer {
 };
 
 /// A registered stretch of memory (ibv_mr); deregistered on destruction, after which no peer touches it any more (a
-/// peer that is stopped in the middle of an access is waited for a second, then the log says so).
+/// peer that is stopped in the middle of an access is waited for, a minute at most, then the log says so).
 class Region {
  public:
   Region() = default;
@@ -82,6 +82,9 @@ class Region {
   [[nodiscard]] std::uint32_t rkey() const { return rkey_; }
   [[nodiscard]] MemoryKind kind() const { return kind_; }
   [[nodiscard]] bool shared() const { return shared_; }  ///< reachable by paths that are shared_only
+  /// Peers begin no access from now on. Whether none is in the middle of one; waits so long for those. What follows is
+  /// destruction, which then waits for none of them; a NIC whose devices do the work may leave all to it.
+  bool revoke(std::int64_t wait_ns);
 
  private:
   void swap(Region& other) noexcept {

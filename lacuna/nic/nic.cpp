@@ -79,6 +79,8 @@ Region::~Region() {
   if (context_ != nullptr) context_->deregister(lkey_);
 }
 
+bool Region::revoke(std::int64_t wait_ns) { return context_ == nullptr || context_->revoke(lkey_, wait_ns); }
+
 Result<RegisteredBuffer> RegisteredBuffer::create(Context& context, std::int64_t bytes, Rights rights) {
   RegisteredBuffer result;
   result.buffer = LACUNA_TRY(context.allocate(static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1))));

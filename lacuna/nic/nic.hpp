@@ -327,6 +327,7 @@ class Context {
   friend class MemoryWindow;
   virtual void free(std::span<std::byte> bytes) = 0;
   virtual void deregister(std::uint32_t lkey) = 0;
+  virtual bool revoke(std::uint32_t /*lkey*/, std::int64_t /*wait_ns*/) { return true; }
   virtual void destroy_indirect_key(std::uint32_t key) = 0;
   virtual std::uint32_t next_window_key(std::uint32_t key) { return key; }
   virtual void destroy_window(std::uint32_t /*key*/) {}

@@ -160,6 +160,7 @@ class Connection {
   Result<void> answer(const std::vector<std::byte>& question);
   Result<void> learn(const std::vector<std::byte>& answer);
   Result<const Shared*> expose(const Token& token);
+  bool in_use(const Token& token);
   Result<bool> ask(const std::vector<Part>& parts);
   Result<void> decide(std::vector<Part>& parts, bool puts);
   [[nodiscard]] nic::Region register_memory(std::byte* base, std::int64_t bytes, nic::Rights rights);

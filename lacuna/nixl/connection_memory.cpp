@@ -23,6 +23,10 @@ struct Answer {
   std::uint64_t has_key = 0;
 };
 
+// So long a look waits for a peer that is in the middle of a copy by its CPU. A look that found another copy each time
+// would never find the peer outside, so it is longer than most copies (kBatchBytes of lacuna/nic/local).
+constexpr std::int64_t kLook = 10'000'000;
+
 // Of memory here that this end alone moves: the peer has no part in that.
 constexpr nic::Rights kOwnRights{.local_write = true, .remote_write = false, .remote_read = false};
 
@@ -163,23 +167,29 @@ void Connection::forget(const Token& token) {
   numbers_.erase(token);
 }
 
+// Whether the peer, or a transfer with it, is in the middle of this memory; nothing begins there from now on. Once the
+// communicator is being ended, that is for the one who ends it to say.
+bool Connection::in_use(const Token& token) {
+  if (ends_.ranks == nullptr) return false;
+  const auto own = own_.find(token);
+  const auto shared = exposed_.find(token);
+  bool reached = own != own_.end() && !own->second.revoke(kLook);
+  if (shared == exposed_.end()) return reached;
+  reached = !shared->second.region.revoke(kLook) || reached;
+  const Result<void> gone = ends_.ranks->withdraw(shared->second.exposed, 0);
+  return reached || (!gone && gone.error().code == Code::timeout);
+}
+
 // The lock is not held all the time: a program's other calls go on. Half of the time is for what ends by itself.
 bool Connection::withdraw(const Token& token, std::int64_t deadline) {
   const std::int64_t now = base::now_ns(), half_way = now + (deadline - now) / 2;
   Lock lock(mutex_);
-  const auto found = exposed_.find(token);
-  const auto exposed = found == exposed_.end() ? std::nullopt : std::optional(found->second.exposed);
-  const auto in_use = [&] {
-    if (ends_.ranks == nullptr || !exposed) return false;
-    const Result<void> gone = ends_.ranks->withdraw(*exposed, 0);
-    return !gone && gone.error().code == Code::timeout;
-  };
-  while (in_use() && base::now_ns() < half_way) {
+  while (in_use(token) && base::now_ns() < half_way) {
     lock.unlock();
     std::this_thread::yield();
     lock.lock();
   }
-  if (in_use()) {
+  if (in_use(token)) {
     lose({Code::timeout, fmt::format("memory is deregistered that agent {} was using: the connection to it ends", shown_)});
     bury();
   }

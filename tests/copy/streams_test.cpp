@@ -209,6 +209,21 @@ TEST_P(CopyStreams, PagesAlikeWhereTheDestinationIsCold) {
   }
 }
 
+// Blocks so long that the source is asked, too.
+TEST_P(CopyStreams, LongBlocksWhereOneSideIsCold) {
+  if (!flushing_shows()) GTEST_SKIP() << "flushed lines are not told from cached ones on this machine";
+  for (std::uint64_t seed = 440'000; seed < 440'012; ++seed) {
+    Random random(seed);
+    const std::int64_t length = random.pick(List{16'383, 16'384, 16'500, 40'000}), rows = random.pick(List{2, 4});
+    const Recipe from = pages_of_rows(3, rows, length, random), to = pages_of_rows(3, rows, length, random);
+    expect_moved(from, to, seed, random, [&](const Memory& source, const Memory& target) {
+      if (seed % 4 != 0) flush(target.all());
+      if (seed % 2 == 0) flush(source.all());
+      EXPECT_TRUE(copy::transpack(from.layout, source.base(), to.layout, target.base()));
+    });
+  }
+}
+
 TEST_P(CopyStreams, FragmentsWhereTheDestinationIsCold) {
   if (!flushing_shows()) GTEST_SKIP() << "flushed lines are not told from cached ones on this machine";
   for (std::uint64_t seed = 0; const Recipe& recipe : large()) {

@@ -168,26 +168,27 @@ Result<IndirectKey> Context::create_indirect_key(int entries) {
   return IndirectKey(*this, LACUNA_TRY(keys_.add_indirect(entries)), entries);
 }
 
-bool Context::revoke(std::uint32_t key) {
+bool Context::revoke(std::uint32_t key, std::int64_t wait_ns) {
   keys_.revoke(key);
   bool outside = true;
-  for (const QueuePair* qp : queue_pairs_) outside = qp->drain() && outside;
+  for (const QueuePair* qp : queue_pairs_) outside = qp->drain(wait_ns) && outside;
   return outside;
 }
 
 void Context::take_away(std::uint32_t key) {
-  if (revoke(key)) keys_.release(key);  // else its entry is never used again
+  if (revoke(key, kDrain)) keys_.release(key);  // else its entry is never used again
 }
 
 Status Context::bind(const PreparedBinding& binding) {
-  if (std::cmp_less(keys_.indirect_entries(binding.key), std::max<std::size_t>(1, binding.translations.size())) || !revoke(binding.key))
+  if (std::cmp_less(keys_.indirect_entries(binding.key), std::max<std::size_t>(1, binding.translations.size())) ||
+      !revoke(binding.key, kDrain))
     return Status::mw_bind_err;
   keys_.bind(binding);
   return Status::success;
 }
 
 Status Context::invalidate(std::uint32_t key) {
-  return keys_.indirect_entries(key) > 0 && revoke(key) ? Status::success : Status::mw_bind_err;
+  return keys_.indirect_entries(key) > 0 && revoke(key, kDrain) ? Status::success : Status::mw_bind_err;
 }
 
 Result<std::unique_ptr<nic::CompletionQueue>> Context::create_completion_queue(int entries) {

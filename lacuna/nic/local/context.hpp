@@ -117,11 +117,11 @@ class Context final : public RealContext {
   void deregister(std::uint32_t key) override {
     if (!ending_) take_away(key);
   }
+  bool revoke(std::uint32_t key, std::int64_t wait_ns) override;
   void destroy_indirect_key(std::uint32_t key) override { take_away(key); }
 
  private:
   void take_away(std::uint32_t key);
-  [[nodiscard]] bool revoke(std::uint32_t key);
   void look_for_dead_peers(std::int64_t time);
   Result<Hello> introduction(Path path, const SharedMemory& inbox) const;
   Result<std::shared_ptr<PeerMemory>> meet(Hello& hello, std::uint64_t arena_bytes);

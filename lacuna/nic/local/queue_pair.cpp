@@ -7,9 +7,7 @@
 namespace lacuna::nic::local {
 namespace {
 
-// For a peer to leave our memory: a copy takes milliseconds, but in its middle a peer may have to wait long for a CPU.
-constexpr std::int64_t kDrain = 60'000'000'000;  // ns
-constexpr int kSpins = 512;                      // then the peer may need this CPU
+constexpr int kSpins = 512;  // of a wait for a peer; then it may need this CPU
 
 }  // namespace
 
@@ -76,16 +74,17 @@ void QueuePair::fail(Opcode opcode, Status status) {
         fmt::format("a {} on path {} completed with {}", opcode_name(opcode), path_name(path()), status_name(status))});
 }
 
-bool QueuePair::drain() const {
+bool QueuePair::drain(std::int64_t wait_ns) const {
   const std::atomic<std::uint64_t>& access = own_inbox().access.value;
   const std::uint64_t inside = access.load(std::memory_order_seq_cst);
-  const std::int64_t deadline = base::now_ns() + kDrain;
+  const std::int64_t deadline = base::now_ns() + wait_ns;
   pollfd dead{wiring_.peer->pidfd.get(), POLLIN, 0};
   int spins = 0;
   while (inside % 2 == 1 && access.load(std::memory_order_acquire) == inside && ::poll(&dead, 1, 0) == 0) {
     if (base::now_ns() > deadline) {
-      base::log(base::Level::error,
-                fmt::format("process {} stays inside memory that is taken from it; it is stopped, or broken", wiring_.peer->process));
+      if (wait_ns >= kDrain)
+        base::log(base::Level::error,
+                  fmt::format("process {} stays inside memory that is taken from it; it is stopped, or broken", wiring_.peer->process));
       return false;
     }
     base::cpu_relax();

@@ -6,6 +6,10 @@
 
 namespace lacuna::nic::local {
 
+/// So long memory's end waits for a peer that is in the middle of it: copies take milliseconds, and a peer that gets no
+/// CPU is not broken.
+inline constexpr std::int64_t kDrain = 60'000'000'000;  // ns
+
 class QueuePair : public nic::QueuePair {
  public:
   QueuePair(Context& context, CompletionQueue& queue, const QueuePairOptions& options, Limits limits, Wiring wiring);
@@ -33,9 +37,9 @@ class QueuePair : public nic::QueuePair {
   void keep(const SharedBuffer& memory) override try { kept_.push_back(memory); } catch (const std::bad_alloc&) {
     stay_for_good(memory);
   }
-  /// Waits until the peer, which was told before that it may no longer, is outside our memory, or dead. False, and said
-  /// aloud, if it stays inside for a second: it is stopped, or broken, and may still write.
-  bool drain() const;
+  /// Waits until the peer, which was told before that it may no longer, is outside our memory, or dead. False if it
+  /// stays inside so long: it is stopped, or broken, and may still write. After kDrain the log says so.
+  bool drain(std::int64_t wait_ns = kDrain) const;
 
  protected:
   /// Called with the request that was just posted at the back of recvs_.
