@@ -12,6 +12,7 @@
 
 #include "tests/fuzz/programs/collected.hpp"
 #include "tests/fuzz/programs/story.hpp"
+#include "tests/fuzz/programs/windows.hpp"
 #include "tests/interposer/scarce.hpp"
 
 namespace lacuna::fuzz {
@@ -123,6 +124,7 @@ class Player {
     judge();
     if (now().own_comm && !now().freed_early) mpi_.Comm_free(&comm_);
     if (now().collective) collective();
+    if (now().window) window();
     fake::Request barrier{};
     mpi_.Ibarrier(base_, &barrier);
     mpi_.Wait(&barrier, mpi::ignored());
@@ -293,6 +295,13 @@ class Player {
   void collective() {
     const std::vector<int> ranks(ranks_.begin(), ranks_.end());
     const std::string what = play_collective(*now().collective, mpi_, base_, ranks, local(rank_));
+    if (!what.empty()) wrong(what);
+  }
+
+  void window() {
+    const std::vector<int> ranks(ranks_.begin(), ranks_.end());
+    const MadeCall call = [this](const char* name, const std::function<int()>& body) { made(name, body, true); };
+    const std::string what = play_window(*now().window, mpi_, base_, ranks, local(rank_), call);
     if (!what.empty()) wrong(what);
   }
 

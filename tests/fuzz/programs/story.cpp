@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "tests/fuzz/programs/windows.hpp"
+
 namespace lacuna::fuzz {
 namespace {
 
@@ -117,6 +119,9 @@ Story draw_story(std::uint64_t seed) {
     story.ends[static_cast<std::size_t>(random.below(story.options.ranks))] =
         static_cast<int>(random.below(static_cast<std::int64_t>(rounds)));
   for (std::size_t i = 0; i < rounds; ++i) story.rounds.push_back(draw_round(random, story, i));
+  for (std::size_t i = 0; i < rounds; ++i) {
+    if (random.one_in(3)) story.rounds[i].window = draw_window(random, story.options.ranks, there(story, i));
+  }
   return story;
 }
 
@@ -135,6 +140,7 @@ std::string Story::describe() const {
       text += fmt::format("    {} to {} tag {}, send {} receive {} wild {}: {}; {}\n", one.from, one.to, one.tag,
                           static_cast<int>(one.send), static_cast<int>(one.receive),
                           static_cast<int>(round.wild[static_cast<std::size_t>(one.to)]), one.out.describe(), one.in.describe());
+    if (round.window) text += fuzz::describe(*round.window);
   }
   return text;
 }
@@ -151,6 +157,12 @@ Story shorter(Story story) {
       without(
           [&](Story& less) { less.rounds[round].messages.erase(less.rounds[round].messages.begin() + static_cast<std::ptrdiff_t>(i)); });
     without([&](Story& less) { less.rounds[round].collective.reset(); });
+    without([&](Story& less) { less.rounds[round].window.reset(); });
+    for (std::size_t i = story.rounds[round].window ? story.rounds[round].window->epochs.size() : 0; i-- > 0;)
+      without([&](Story& less) {
+        std::vector<StoryEpoch>& epochs = less.rounds[round].window->epochs;
+        epochs.erase(epochs.begin() + static_cast<std::ptrdiff_t>(i));
+      });
     without([&](Story& less) { less.rounds[round].cancels.clear(); });
     without([&](Story& less) { less.rounds[round].own_comm = less.rounds[round].freed_early = false; });
   }

@@ -43,6 +43,39 @@ struct StoryCollective {
   std::uint64_t data = 0;
 };
 
+struct StoryAccess {
+  int from = 0, to = 0;
+  bool gets = false;
+  Shape here, there;         ///< at the origin, and at the target
+  std::int64_t place = 0;    ///< in the target's window, in its units
+  std::uint64_t data = 0;    ///< the seed of what is put
+  bool freed_early = false;  ///< its datatypes, before it is complete
+};
+enum class WindowMade : std::uint8_t { create, allocate, allocate_shared, last = allocate_shared };
+/// How accesses are completed at their origin, before the fence that ends the epoch.
+enum class WindowEnd : std::uint8_t {
+  fence,
+  complete,
+  unlock,
+  unlock_all,
+  flush,
+  flush_all,
+  flush_local,
+  flush_local_all,
+  last = flush_local_all
+};
+struct StoryEpoch {
+  WindowEnd end{};
+  std::vector<StoryAccess> accesses;
+};
+struct StoryWindow {
+  WindowMade made{};
+  int unit = 1;
+  std::vector<std::int64_t> bytes;  ///< of each rank
+  std::uint64_t data = 0;           ///< the seed of what windows have at first
+  std::vector<StoryEpoch> epochs;
+};
+
 struct StoryRound {
   std::vector<StoryMessage> messages;
   std::vector<Wild> wild;    ///< of each receiver
@@ -52,6 +85,7 @@ struct StoryRound {
   bool freed_early = false;  ///< while its messages are under way
   int completion = 0;
   std::optional<StoryCollective> collective;
+  std::optional<StoryWindow> window;
 };
 
 struct Story {
