@@ -88,6 +88,13 @@ struct StoryRound {
   std::optional<StoryWindow> window;
 };
 
+/// A rank that dies in a round, after so many of its calls there; at the latest where the round ends.
+struct StoryDeath {
+  int rank = 0;
+  std::size_t round = 0;
+  int calls = 0;
+};
+
 struct Story {
   test::fake::Options options;
   std::vector<test::fake::Fault> faults;  ///< of calls that only the interposer makes
@@ -95,6 +102,9 @@ struct Story {
   std::uint64_t scarce = 0;
   std::vector<int> ends;  ///< of each rank, the round before which it is through
   std::vector<StoryRound> rounds;
+  std::optional<StoryDeath> death;
+  [[nodiscard]] bool dies(int rank, std::size_t round) const { return death && death->rank == rank && death->round == round; }
+  [[nodiscard]] bool has_death(std::size_t round) const { return death && death->round == round; }
   [[nodiscard]] bool is_there(int rank, std::size_t round) const { return ends[static_cast<std::size_t>(rank)] > static_cast<int>(round); }
   [[nodiscard]] std::string describe() const;
 };
