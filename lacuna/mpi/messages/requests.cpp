@@ -250,7 +250,7 @@ void wait_for(Job& job, Operation& operation) {
     if (operation.standing == nullptr) {
       pause(rounds);
     } else {
-      detail::await(job, job.comms->lives(operation.comm) ? operation.comm : host().world, {}, ++rounds, since);
+      detail::await(job, host().world, {}, ++rounds, since);  // poll() looks for deaths
     }
   }
 }
