@@ -63,13 +63,13 @@ Bytes some_bytes(std::int64_t size, Random& random) {
   return bytes;
 }
 
-std::string pack_is_right(const Recipe& recipe, Random& random) {
+std::string pack_is_right(const Recipe& recipe, Random& random, const Copies& copies) {
   const Memory memory = memory_for(recipe, random);
   const Bytes before = memory.copy();
   Bytes stream(static_cast<std::size_t>(recipe.size()));
   copy::reference::pack(recipe.layout, memory.base(), 0, recipe.size(), stream.data());
   const auto pack = [&](const std::byte* from, const Fragment& f, std::byte* to) {
-    copy::pack(recipe.layout, from, f.position, f.length, to);
+    copies.pack(recipe.layout, from, f.position, f.length, to);
   };
   std::vector<Fragment> all = fragments(recipe.size(), random);
   all.insert(all.begin(), {0, recipe.size()});
@@ -120,14 +120,21 @@ std::string difference(std::span<const std::byte> found, std::span<const std::by
   return fmt::format("{} of {} bytes differ, the first at {}, the last at {}", count, found.size(), first, last);
 }
 
-AssertionResult moves(const Recipe& recipe, std::uint64_t seed, Unpack unpacks) {
+const Copies kRight{.pack = [](const layout::Layout& layout, const std::byte* base, std::int64_t position, std::int64_t length,
+                               std::byte* out) { copy::pack(layout, base, position, length, out); },
+                    .unpack = [](const layout::Layout& layout, std::byte* base, std::int64_t position, std::int64_t length,
+                                 const std::byte* in) { copy::unpack(layout, base, position, length, in); },
+                    .transpack = [](const layout::Layout& from, const std::byte* source, const layout::Layout& to,
+                                    std::byte* target) { return copy::transpack(from, source, to, target).has_value(); }};
+
+AssertionResult moves(const Recipe& recipe, std::uint64_t seed, const Copies& copies) {
   const std::string text = text_of(recipe, seed);
   const Announced announced(text);
   Random random(~seed);
-  if (const std::string wrong = pack_is_right(recipe, random); !wrong.empty()) return result(wrong, text);
+  if (const std::string wrong = pack_is_right(recipe, random, copies); !wrong.empty()) return result(wrong, text);
   if (!recipe.receives()) return AssertionSuccess();
   const auto unpack = [&](std::byte* to, const Fragment& f, const std::byte* from) {
-    unpacks(recipe.layout, to, f.position, f.length, from);
+    copies.unpack(recipe.layout, to, f.position, f.length, from);
   };
   const std::vector<Fragment> whole = {{0, recipe.size()}};
   if (const std::string wrong = unpack_is_right(recipe, whole, random, unpack); !wrong.empty()) return result(wrong, text);
@@ -140,13 +147,13 @@ Recipe drawn(Dice& dice) {
   return composition(dice, static_cast<int>(dice.what.below(4)));
 }
 
-AssertionResult check_pair(std::uint64_t seed) {
+AssertionResult check_pair(std::uint64_t seed, const Copies& copies) {
   Dice dice(seed);
   dice.receive = true;
   const Recipe source = drawn(dice);
   const Recipe target = of_size(dice, source.size());
-  AssertionResult there = transpacks(source, target, seed);
-  return there ? transpacks(target, source, seed) : there;
+  AssertionResult there = transpacks(source, target, seed, copies);
+  return there ? transpacks(target, source, seed, copies) : there;
 }
 
 AssertionResult streams(const Recipe& recipe, std::uint64_t seed) {
@@ -168,7 +175,7 @@ AssertionResult streams(const Recipe& recipe, std::uint64_t seed) {
   return result(unpack_is_right(recipe, {whole}, random, unpack), text);
 }
 
-AssertionResult transpacks(const Recipe& from, const Recipe& to, std::uint64_t seed) {
+AssertionResult transpacks(const Recipe& from, const Recipe& to, std::uint64_t seed, const Copies& copies) {
   const std::string text = text_of(from, seed) + "  to " + text_of(to, seed);
   const Announced announced(text);
   Random random(~seed);
@@ -177,7 +184,7 @@ AssertionResult transpacks(const Recipe& from, const Recipe& to, std::uint64_t s
   const Bytes before = source.copy();
   Bytes expected = target.copy();
   if (!copy::reference::transpack(from.layout, source.base(), to.layout, target.base(expected)) ||
-      !copy::transpack(from.layout, source.base(), to.layout, target.base())) {
+      !copies.transpack(from.layout, source.base(), to.layout, target.base())) {
     return AssertionFailure() << "transpack refuses: " << text;
   }
   if (!same(source.all(), before)) return result("transpack wrote to its source: " + difference(source.all(), before), text);

@@ -13,17 +13,19 @@
 
 namespace lacuna::copy_test {
 
-/// copy::unpack(), or one with a fault that has to be seen.
-using Unpack = void (*)(const layout::Layout& layout, std::byte* base, std::int64_t position, std::int64_t length, const std::byte* in);
-inline void unpack_rightly(const layout::Layout& layout, std::byte* base, std::int64_t position, std::int64_t length, const std::byte* in) {
-  copy::unpack(layout, base, position, length, in);
-}
+/// What copies: the library's, or with a fault that has to be seen.
+struct Copies {
+  void (*pack)(const layout::Layout& layout, const std::byte* base, std::int64_t position, std::int64_t length, std::byte* out);
+  void (*unpack)(const layout::Layout& layout, std::byte* base, std::int64_t position, std::int64_t length, const std::byte* in);
+  bool (*transpack)(const layout::Layout& from, const std::byte* source, const layout::Layout& to, std::byte* target);
+};
+extern const Copies kRight;
 /// pack, and unpack where no byte occurs twice. The seed places the memory and cuts the stream.
-[[nodiscard]] testing::AssertionResult moves(const Recipe& recipe, std::uint64_t seed, Unpack unpack = unpack_rightly);
+[[nodiscard]] testing::AssertionResult moves(const Recipe& recipe, std::uint64_t seed, const Copies& copies = kRight);
 /// The steps as they are run where the destination is in no cache; whatever the size, and whether it is or not.
 [[nodiscard]] testing::AssertionResult streams(const Recipe& recipe, std::uint64_t seed);
 /// Both of the same size; no byte of `to` occurs twice.
-[[nodiscard]] testing::AssertionResult transpacks(const Recipe& from, const Recipe& to, std::uint64_t seed);
+[[nodiscard]] testing::AssertionResult transpacks(const Recipe& from, const Recipe& to, std::uint64_t seed, const Copies& copies = kRight);
 
 /// What dice of `rounds` seeds make: two of three without a byte that occurs twice.
 template <class Make>
@@ -38,7 +40,7 @@ void check_moves(std::uint64_t first_seed, std::uint64_t rounds, Make make) {
 /// A composition of any shapes.
 [[nodiscard]] Recipe drawn(Dice& dice);
 /// Two of them of the same size, each into the other.
-[[nodiscard]] testing::AssertionResult check_pair(std::uint64_t seed);
+[[nodiscard]] testing::AssertionResult check_pair(std::uint64_t seed, const Copies& copies = kRight);
 
 /// Where two differ, for messages.
 [[nodiscard]] std::string difference(std::span<const std::byte> found, std::span<const std::byte> expected);

@@ -188,12 +188,17 @@ void go_on(RequestObject& request, Name name, const Both& of) {
     part->count = count;
     part->map = map_of(blocks.type_at(block));
     part->peer = edge.peer;
+    part->there = in_world(comm, edge.peer);
     part->tag = tag_of(name, comm, edge, number);
     part->comm = request.comm;
     part->context = comm.context ^ 0x5555;
     part->me = comm.rank;
     part->buffered = true;
     request.parts.push_back(part);
+  }
+  if (has_dead(comm)) {
+    for (const Held& part : request.parts) fail(*part);
+    return;
   }
   for (const bool sends : {true, false}) {  // in place, what goes out is read first
     for (const Held& part : request.parts)

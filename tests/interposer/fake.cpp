@@ -119,7 +119,17 @@ int Finalize() {
   delete_attributes(mpi::host().self);
   Request request{};
   Ibarrier(mpi::host().world, &request);
-  return Wait(&request, mpi::ignored());
+  const int told = Wait(&request, mpi::ignored());
+  if (told != kErrProcFailed) return told;
+  World& world = *me->world;  // of those that live each waits for all
+  Lock lock = enter();
+  ++world.through;
+  world.changed.notify_all();
+  const auto all = [&] {
+    return std::cmp_equal(world.through, std::ranges::count(world.ranks, false, [](const auto& rank) { return rank->dead; }));
+  };
+  world.changed.wait(lock, all);
+  return kSuccess;
 }
 int Abort(Comm /*comm*/, int code) {
   const Lock lock = enter();
@@ -204,10 +214,16 @@ Outcome run(const Options& options, const Program& program, const std::vector<Fa
         scarce::left = -2;
         jobs[static_cast<std::size_t>(i)].reset(mpi::job);
         program(mpi, i);
-        mpi.Finalize();
+        if (!me->dead) mpi.Finalize();
         me = nullptr;
       });
     }
+  }
+  for (const auto& rank : world.ranks) {
+    if (!rank->dead) continue;
+    me = rank.get();  // as if it had ended: what is left of it is given back
+    jobs[static_cast<std::size_t>(rank->number)].reset();
+    me = nullptr;
   }
   Outcome outcome;
   outcome.wrong = world.wrong;
@@ -216,6 +232,7 @@ Outcome run(const Options& options, const Program& program, const std::vector<Fa
     if (job != nullptr && rank->requests.empty() && !job->remembered.empty())
       outcome.wrong.push_back("rank " + std::to_string(rank->number) + ": requests are remembered that are over");
     for (const auto& [call, times] : rank->calls) outcome.calls[call] += times;
+    if (rank->dead) continue;
     const auto complain = [&](const char* what) { outcome.wrong.push_back("rank " + std::to_string(rank->number) + ": " + what); };
     if (!rank->requests.empty()) complain("requests are left over");
     const auto left = [&](std::uint64_t context) { return rank->freed.contains(context); };

@@ -40,6 +40,7 @@ inline constexpr int kErrRank = 6;
 inline constexpr int kErrArg = 13;
 inline constexpr int kErrTag = 4;
 inline constexpr int kErrComm = 5;
+inline constexpr int kErrProcFailed = 75;  ///< of ULFM: MPIX_ERR_PROC_FAILED
 
 /// Predefined datatypes.
 Datatype byte_type();
@@ -102,6 +103,9 @@ Outcome run_preloaded(const Options& options, const Program& program, const std:
 /// were asked about.
 inline constexpr const char* kLooks = "requests of MPI_Waitsome";
 int calls_of(const char* call);
+/// This rank is dead: it makes no call any more, nor MPI_Finalize. What it has sent whole still comes; others' requests
+/// and calls that need more of it end with kErrProcFailed. Its memory stays until all have ended.
+void die();
 /// A thread of the rank that starts it.
 std::jthread thread_of_rank(std::function<void()> body);
 

@@ -33,11 +33,14 @@ void deliver(RequestObject& receive, Mail& mail) {
   const std::int64_t room = receive.count * receive.map->size;
   receive.status = {.source = mail.source, .tag = mail.tag, .error = kSuccess, .internal = {}};
   put_bytes(receive.status, std::min(room, mail.size));
-  receive.error = mail.size > room ? kErrTruncate : kSuccess;
+  receive.error = mail.lost ? kErrProcFailed : mail.size > room ? kErrTruncate : kSuccess;
+  if (mail.lost) return finish(receive);
   unpack(std::span(bytes).first(static_cast<std::size_t>(std::min(room, mail.size))), receive.base, receive.count, *receive.map);
   finish(receive);
   if (mail.from != nullptr) finish(*mail.from);
 }
+
+bool is_dead(int rank) { return rank >= 0 && me->world->ranks[static_cast<std::size_t>(rank)]->dead; }
 
 bool fits(const RequestObject& receive, const Mail& mail) {
   return receive.context == mail.context && (receive.peer == kAnySource || receive.peer == mail.source) &&
@@ -48,7 +51,9 @@ void send(const Held& request) {
   const CommObject* comm = find(request->comm);
   if (comm == nullptr) return;
   const std::int64_t bytes = request->count * request->map->size;
-  Mail mail{.context = request->context, .source = request->me, .tag = request->tag, .size = bytes, .data = {}, .from = {}};
+  Mail mail{
+      .context = request->context, .source = request->me, .tag = request->tag, .size = bytes, .data = {}, .from = {}, .sender = me->number};
+  if (is_dead(request->there)) return fail(*request);
   const bool later = request->synchronous || (!request->buffered && bytes > me->world->options.eager);
   if (later) {
     mail.from = request;
@@ -77,6 +82,7 @@ void receive(const Held& request) {
   }
   const auto found = std::ranges::find_if(me->unexpected, [&](const Mail& mail) { return fits(*request, mail); });
   if (found == me->unexpected.end()) {
+    if (is_dead(request->there)) return fail(*request);
     me->posted.push_back(request);
     return;
   }
@@ -115,6 +121,7 @@ Held make(Kind kind, const Arguments& of, bool synchronous, bool buffered) {
   made->peer = of.peer;
   made->tag = of.tag;
   made->comm = of.comm;
+  made->there = in_world(comm, of.peer);
   made->context = comm.context;
   made->me = comm.rank;
   made->synchronous = synchronous;
@@ -168,11 +175,16 @@ int probe(bool waits, int source, int tag, Comm comm, int* flag, Message* messag
     return kSuccess;
   }
   Mail* mail = probed(source, tag, *object);
-  while (mail == nullptr && waits) {
+  const auto in_vain = [&] { return mail == nullptr && (source == kAnySource ? has_dead(*object) : is_dead(in_world(*object, source))); };
+  while (mail == nullptr && waits && !in_vain()) {
     me->world->changed.wait(lock);
     mail = probed(source, tag, *object);
   }
   *flag = mail != nullptr ? 1 : 0;
+  if (in_vain()) {
+    lock.unlock();
+    return raise(comm, kErrProcFailed);
+  }
   if (mail == nullptr) {
     looked_in_vain(lock);
     return kSuccess;
@@ -210,6 +222,53 @@ int receive_matched(void* base, int count, Datatype type, Message* message, Requ
 }
 
 }  // namespace
+
+void fail(RequestObject& request) {
+  request.error = kErrProcFailed;
+  finish(request);
+}
+
+int in_world(const CommObject& comm, int rank) { return rank < 0 ? -1 : comm.group.at(static_cast<std::size_t>(rank)); }
+bool has_dead(const CommObject& comm) { return std::ranges::any_of(comm.group, is_dead); }
+
+// Those of communicators that have a dead rank.
+static void fail_collectives(Rank& rank) {
+  for (const auto& [handle, request] : rank.requests) {
+    const auto comm = rank.comms.find(request->comm);
+    if (request->start == nullptr || comm == rank.comms.end() || !has_dead(*comm->second)) continue;
+    for (const Held& part : request->parts) {
+      if (!part->over) fail(*part);
+    }
+  }
+}
+
+void die() {
+  const Lock lock = enter();
+  me->dead = true;
+  for (const std::unique_ptr<Rank>& rank : me->world->ranks) {
+    const auto loses = [](Mail& mail) {
+      if (mail.sender != me->number || mail.from == nullptr) return;
+      mail.from = nullptr;
+      mail.lost = true;
+    };
+    std::ranges::for_each(rank->unexpected, loses);
+    for (auto& [handle, mail] : rank->matched) loses(mail);
+    fail_collectives(*rank);
+    std::erase_if(rank->posted, [](const Held& receive) {
+      if (!receive->over && receive->there == me->number) fail(*receive);
+      return receive->over;
+    });
+  }
+  for (Mail& mail : me->unexpected) {
+    if (mail.from != nullptr) fail(*mail.from);
+  }
+  for (auto& [handle, mail] : me->matched) {
+    if (mail.from != nullptr) fail(*mail.from);
+  }
+  me->unexpected.clear();
+  me->matched.clear();
+  me->world->changed.notify_all();
+}
 
 Request add(Held request) {
   const auto handle = reinterpret_cast<Request>(request.get());

@@ -78,9 +78,10 @@ bool await(Lock& lock, bool waits, const Enough& enough) {
   return true;
 }
 
+// MPI_COMM_WORLD, where the request has none, or one that was freed meanwhile.
 Comm comm_of(Request request) {
   const Held found = request == null_request() ? nullptr : find(request);
-  return found == nullptr || found->comm == Comm{} ? mpi::host().world : found->comm;
+  return found == nullptr || !me->comms.contains(found->comm) ? mpi::host().world : found->comm;
 }
 
 int one(bool waits, Request* request, int* flag, Status* status) {

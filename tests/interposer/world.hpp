@@ -73,6 +73,7 @@ struct RequestObject {
   Count count = 0;
   std::shared_ptr<const Map> map;
   int peer = 0, tag = 0, me = 0;
+  int there = -1;  ///< the peer, of the world; below 0: none, or any
   bool synchronous = false, buffered = false;
   std::uint64_t matched = 0;  ///< MPI_Mprobe's
   std::function<void(RequestObject&)> start;
@@ -89,7 +90,9 @@ struct Mail {
   int source, tag;
   std::int64_t size;
   std::vector<std::byte> data;
-  Held from;  ///< whose data is still the sender's
+  Held from;          ///< whose data is still the sender's
+  int sender = 0;     ///< of the world
+  bool lost = false;  ///< its sender died with the data
 };
 
 struct WinObject;  // windows.cpp
@@ -98,6 +101,7 @@ struct World;
 struct Rank {
   World* world = nullptr;
   int number = 0;
+  bool dead = false;
   std::map<Comm, std::unique_ptr<CommObject>> comms;
   std::set<std::uint64_t> freed;  ///< contexts of those that were
   std::map<Request, Held> requests;
@@ -120,6 +124,7 @@ struct World {
   std::vector<std::string> wrong;
   std::set<std::vector<int>*> groups;
   std::list<std::vector<int>> all_groups;
+  int through = 0;  ///< ranks in MPI_Finalize that has told of a death
 };
 
 extern thread_local Rank* me;
@@ -147,6 +152,12 @@ inline void looked_in_vain(Lock& lock) {
 // In messages.cpp, under the lock.
 
 Held begin(RequestObject&& request);
+/// A rank of a communicator, as the world calls it; -1: none, or any.
+int in_world(const CommObject& comm, int rank);
+/// It ends with kErrProcFailed.
+void fail(RequestObject& request);
+/// Whether some rank of it is dead.
+bool has_dead(const CommObject& comm);
 /// Sends or posts what is begun, or started again.
 void go(const Held& request);
 Request add(Held request);

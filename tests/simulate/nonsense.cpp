@@ -15,15 +15,15 @@ constexpr std::uint32_t kNoKey = 0x80000000;  // the model counts keys from 1 on
 
 class Lying final : public protocol::Channel {
  public:
-  Lying(std::unique_ptr<protocol::Channel> inside, std::uint64_t seed, std::function<bool()> lies)
+  Lying(std::unique_ptr<protocol::Channel> inside, std::uint64_t seed, Lies lies)
       : inside_(std::move(inside)), random_(seed), lies_(std::move(lies)), keys_only_(random_.one_in(4)) {}
 
   std::byte* claim(std::size_t bytes) override { return room_ = inside_->claim(bytes); }
   void commit(Head& head) override {
     const bool names_keys = head.kind == HeadKind::answer || head.kind == HeadKind::part;
-    if (names_keys && (lies_() || lies_())) name_other_keys(head);
+    if (names_keys && (lies_.wants() || lies_.wants())) name_other_keys(head);
     inside_->commit(head);
-    if (!keys_only_ && lies_()) lie();
+    if (!keys_only_ && lies_.wants()) lie();
   }
   base::Result<bool> next(Arrival& arrival) override { return inside_->next(arrival); }
   void pop() override { inside_->pop(); }
@@ -48,12 +48,16 @@ class Lying final : public protocol::Channel {
     if (!target) return;
     for (method::Target::Part& part : target->parts) part.rkey |= kNoKey;
     target->flag.rkey |= kNoKey;
-    if (const std::vector<std::byte> encoded = target->encode(); encoded.size() == head.payload) std::ranges::copy(encoded, room_);
+    const std::vector<std::byte> encoded = target->encode();
+    if (encoded.size() != head.payload || std::ranges::equal(encoded, std::span(room_, head.payload))) return;
+    lies_.tells();
+    std::ranges::copy(encoded, room_);
   }
   void lie() {
     const std::size_t payload = random_.one_in(2) ? 0 : static_cast<std::size_t>(random_.between(1, 200));
     std::byte* const room = inside_->claim(payload);
     if (room == nullptr) return;
+    lies_.tells();
     std::generate_n(room, payload, [this] { return static_cast<std::byte>(random_.next()); });
     Head head;
     head.kind = static_cast<HeadKind>(random_.between(1, static_cast<int>(HeadKind::lost) + 1));
@@ -72,15 +76,14 @@ class Lying final : public protocol::Channel {
 
   std::unique_ptr<protocol::Channel> inside_;
   support::Random random_;
-  std::function<bool()> lies_;
+  Lies lies_;
   bool keys_only_;             // no heads of its own
   std::byte* room_ = nullptr;  // that was claimed last
 };
 
 }  // namespace
 
-std::unique_ptr<protocol::Channel> make_lying_channel(std::unique_ptr<protocol::Channel> inside, std::uint64_t seed,
-                                                      std::function<bool()> lies) {
+std::unique_ptr<protocol::Channel> make_lying_channel(std::unique_ptr<protocol::Channel> inside, std::uint64_t seed, Lies lies) {
   return std::make_unique<Lying>(std::move(inside), seed, std::move(lies));
 }
 

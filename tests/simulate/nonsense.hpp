@@ -10,8 +10,10 @@
 
 namespace lacuna::simulate {
 
-/// `lies`: whether nonsense follows now.
-std::unique_ptr<protocol::Channel> make_lying_channel(std::unique_ptr<protocol::Channel> inside, std::uint64_t seed,
-                                                      std::function<bool()> lies);
+struct Lies {
+  std::function<bool()> wants;  ///< whether nonsense is to follow now, if it can
+  std::function<void()> tells;  ///< it follows
+};
+std::unique_ptr<protocol::Channel> make_lying_channel(std::unique_ptr<protocol::Channel> inside, std::uint64_t seed, Lies lies);
 
 }  // namespace lacuna::simulate

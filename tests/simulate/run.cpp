@@ -22,7 +22,8 @@ protocol::Options options_of(const Story& story, Unlucky& nic, int rank) {
     const int victim = story.luck.victim - (story.luck.victim > rank ? 1 : 0);
     options.wrap_channel = [&nic, seed = story.seed, victim, made = 0](std::unique_ptr<protocol::Channel> channel) mutable {
       if (made++ != victim) return channel;
-      return make_lying_channel(std::move(channel), seed, [&nic] { return nic.lies(); });
+      return make_lying_channel(std::move(channel), seed,
+                                {.wants = [&nic] { return nic.wants_to_lie(); }, .tells = [&nic] { nic.lies(); }});
     };
   }
   if (story.eager_bytes > 0) options.eager_bytes = story.eager_bytes;

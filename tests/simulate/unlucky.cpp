@@ -221,10 +221,9 @@ void Unlucky::unready() {
   work(random_.between(0, luck_.unready_ns));
 }
 
-bool Unlucky::lies() {
-  if (dead_ || !fate_.all_begun() || !happens(luck_.lies, 1000)) return false;
+void Unlucky::lies() {
   ++happened_.lies;
-  return fate_.deceived = true;
+  fate_.deceived = true;
 }
 
 void Unlucky::work(std::int64_t ns) {

@@ -77,8 +77,10 @@ class Unlucky final : public nic::Context {
   }
   /// So long this process makes no call.
   void work(std::int64_t ns);
-  /// Nonsense follows now.
-  bool lies();
+  /// Whether nonsense is to follow now.
+  bool wants_to_lie() { return !dead_ && fate_.all_begun() && happens(luck_.lies, 1000); }
+  /// It follows.
+  void lies();
 
  protected:  // all that could be freed is the inside's
   void free(std::span<std::byte> /*bytes*/) override {}

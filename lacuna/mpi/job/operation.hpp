@@ -111,6 +111,7 @@ struct Operation {
   std::unique_ptr<Collection> collection;
   // Or that goes without the host, which never starts its request.
   std::unique_ptr<Standing> standing;
+  std::uint32_t looks = 0;     ///< at it, in which nothing had moved
   std::function<int()> store;  ///< once it is over: the host puts its bytes where they belong; what that fails with
 
   // A pair (MPI_Isendrecv): complete when both are.

@@ -65,7 +65,7 @@ bool find_circle(Job& job, Comm comm, CommOf* of, Circle*& circle) {
   return circle != nullptr && !circle->refused;
 }
 
-bool inquire(Job& job, Circle& circle, Said& said) {
+bool inquire(Job& job, Comm comm, Circle& circle, Said& said, int& result) {
   circle.answer(said.says, said.sizes);
   std::int64_t since = 0;
   for (std::size_t rank = 0; rank < circle.size(); ++rank) {
@@ -78,7 +78,11 @@ bool inquire(Job& job, Circle& circle, Said& said) {
         circle.refused = true;
         break;
       }
-      if (answer == nullptr) await(job, {}, spins, since);
+      if (answer == nullptr) result = await(job, comm, {}, spins, since);
+      if (result != kSuccess) {
+        circle.refused = true;  // the host tells of the death in each call
+        return false;
+      }
     }
     if (answer != nullptr) said.add(answer->says, answer->sizes);
   }

@@ -84,6 +84,7 @@ bool Exchange::ask(bool understood, Asking& asking, int& result) {
   } else {
     all = all_with_all(pattern_.kind()) ? tell_all(all, result) : tell_some(all, result);
   }
+  if (raised_) result = error_;
   if (result != kSuccess) return false;
   has_rest_ = (all.says & Slot::has_rest) != 0;
   if (!offers_each_ && order_.next == Ordered::nothing) settle(asking, all);
@@ -252,17 +253,27 @@ void move_on(Job& job, std::span<protocol::Request* const> offers, std::int64_t 
 
 }  // namespace
 
+int look_for_dead(Comm comm) {
+  constexpr int kTag = 32767;  // every MPI has it
+  int found = 0;
+  return host().Iprobe(kAnySource, kTag, comm, &found, ignored());
+}
+
 // A rank may wait for a message by the host before it comes, which moves only while this one is in a call of the
 // host's.
-void await(Job& job, std::span<protocol::Request* const> offers, int spins, std::int64_t& since) {
-  if (spins % kSpinsPerLook != 0 && !job.crowded) return base::cpu_relax();
+int await(Job& job, Comm comm, std::span<protocol::Request* const> offers, int spins, std::int64_t& since) {
+  int told = kSuccess;
+  if (spins % kSpinsPerLook != 0 && !job.crowded) {
+    base::cpu_relax();
+    return told;
+  }
   const std::int64_t now = base::now_ns();
   if (spins % (job.crowded ? kYieldsPerLook : kSpinsPerLook) == 0) {
     move_on(job, offers, now, since);
-    int found = 0;
-    host().Iprobe(kAnySource, kAnyTag, host().world, &found, ignored());
+    told = look_for_dead(comm);
   }
   if (job.crowded || now - since > kYieldAfter) sched_yield();
+  return told;
 }
 
 int Exchange::finish() {
@@ -276,9 +287,9 @@ int Exchange::finish() {
     }
   };
   std::int64_t since = 0;
-  for (int spins = 1; !is_over(); ++spins) await(job_, offers_, spins, since);
+  for (int spins = 1; !is_over(); ++spins) await(job_, comm_, offers_, spins, since);
   report();
-  return error_ == kSuccess ? kSuccess : raise(Call::message, comm_, error_);
+  return error_ == kSuccess || raised_ ? error_ : raise(Call::message, comm_, error_);
 }
 
 void Exchange::report() const {

@@ -147,6 +147,7 @@ class Exchange {
   void begin();
   Said tell_by_board(Said all);
   Said hear_all(Said all);
+  void lose(int error);
   void obey(Asking& asking);
   void show(int rank, const Said& all);
   void describe(std::size_t i, Note& note);
@@ -172,6 +173,7 @@ class Exchange {
   bool offers_each_ = false;  // whatever this rank gains by that
   TrialOrder order_;          // of the first rank
   int error_ = kSuccess;
+  bool raised_ = false;  // the host has told of it
   std::int64_t began_ = 0;
   std::pmr::monotonic_buffer_resource memory_;
   std::pmr::vector<protocol::Request*> offers_{&memory_}, takes_{&memory_};  // of each block
@@ -184,9 +186,13 @@ class Exchange {
   std::int64_t in_vain_since_ = 0;
 };
 
+/// A host that returns errors after a death tells of it in a probe of anyone's messages that finds none: here of a tag
+/// that nobody uses. The host's word; its handlers have heard it.
+int look_for_dead(Comm comm);
 /// What is awaited is not there yet: others are let on, and what else there is moves. `offers`: what this rank has
-/// offered; when its receivers take nothing it is packed. `spins`: how often it was looked for.
-void await(Job& job, std::span<protocol::Request* const> offers, int spins, std::int64_t& since);
+/// offered; when its receivers take nothing it is packed. `spins`: how often it was looked for. Returns what the host
+/// tells of a rank of `comm` that has died.
+int await(Job& job, Comm comm, std::span<protocol::Request* const> offers, int spins, std::int64_t& since);
 
 /// What the first rank tries with all of them, of blocks like this one, in a call in which all hear of it. `ordered`:
 /// by the last one. `tried`: what this rank does of the call.
@@ -199,8 +205,8 @@ bool knows(CommOf& of, Comm comm);
 bool may_agree(Job& job, Comm comm, const CommOf* of, MpiUse use);
 /// By which its ranks ask one another before they have agreed; null: by the host. False: a rank answers nothing.
 bool find_circle(Job& job, Comm comm, CommOf* of, Circle*& circle);
-/// Each says its own, and learns what all say. False: a rank answers nothing.
-bool inquire(Job& job, Circle& circle, Said& said);
+/// Each says its own, and learns what all say. False: a rank answers nothing, or is dead (`result`).
+bool inquire(Job& job, Comm comm, Circle& circle, Said& said, int& result);
 /// The same by the host.
 int combine(Comm comm, Said& said);
 /// Whether the ranks agree to exchange: each can take part, and one gains. Else, where none gains, they ask again later

@@ -36,7 +36,12 @@ int find_boards(Job& job, Comm comm, const CommOf& of, const Neighbors* neighbor
   } catch (const std::bad_alloc&) {
     mine = {};  // which the others are told
   }
-  if (const int result = h.Allgather(&mine, kBytes, h.byte, places, kBytes, h.byte, comm); result != kSuccess) return result;
+  const auto withdrawn = [&](int result) {
+    if (board.get() != nullptr) board.get()->withdraw();
+    board = {};
+    return result;
+  };
+  if (const int result = h.Allgather(&mine, kBytes, h.byte, places, kBytes, h.byte, comm); result != kSuccess) return withdrawn(result);
   unsigned char reaches = 0, all = 0;
   try {
     const auto lock = job.enter();
@@ -50,10 +55,7 @@ int find_boards(Job& job, Comm comm, const CommOf& of, const Neighbors* neighbor
     for (std::size_t i = 0; i < outs; ++i) told[i] = static_cast<int>(i);
     result = h.Neighbor_alltoall(told, sizeof(int), h.byte, numbers.data(), sizeof(int), h.byte, comm);
   }
-  if (result == kSuccess && all != 0) return result;
-  if (board.get() != nullptr) board.get()->withdraw();
-  board = {};
-  return result;
+  return result == kSuccess && all != 0 ? result : withdrawn(result);
 }
 
 }  // namespace
@@ -198,9 +200,29 @@ Said Exchange::hear_all(Said all) {
       if (other == 0) order_ = base::read_once(note->order);
       hear(other, *note);
     }
-    if (left == before) await(job_, offers_, spins, since);
+    if (left > 0 && left == before) lose(await(job_, comm_, offers_, spins, since));
+    if (raised_) break;
   }
   return all;
+}
+
+// A rank of the communicator has died, as the host tells, and some wait for it, or have heard all in time. So its
+// boards are not used again: all calls are the host's, which tells of the death in each. What was offered stays for
+// those that take it; where there is no memory for that, they get an error.
+void Exchange::lose(int error) {
+  if (error == kSuccess) return;
+  error_ = error;
+  raised_ = true;
+  of_.exchanges = CommOf::Exchanges::refused;
+  try {
+    const auto lock = job_.enter();
+    for (protocol::Request*& offered : offers_) {
+      if (offered == nullptr || !job_.ranks->leave(offered)) continue;
+      if (job_.ranks->test(offered)) offered = nullptr;
+    }
+  } catch (const std::bad_alloc&) {
+    return;
+  }
 }
 
 bool Exchange::passes(const Pattern& pattern, const CommOf& of, const Asking& asking, std::int64_t bytes, bool crowded) {

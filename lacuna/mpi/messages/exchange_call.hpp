@@ -235,7 +235,7 @@ bool agree(Job& job, const CollectiveCall<Number, At>& call, CommOf* of, std::in
     said = now.looks(list_both(job, call, now));
   }
   if (circle != nullptr) {
-    if (!inquire(job, *circle, said)) return false;
+    if (!inquire(job, call.comm, *circle, said, result)) return false;
     settle(*asking, said);
     if (!said.gains()) return false;
   }
@@ -324,7 +324,7 @@ bool stand(Job& job, const CollectiveCall<Number, At>& call, Request* request, i
       said = {.says = detail::Slot::refuses};
     }
   if (circle == nullptr) result = detail::combine(call.comm, said);
-  if (result != kSuccess || (circle != nullptr && !detail::inquire(job, *circle, said))) return result != kSuccess;
+  if (result != kSuccess || (circle != nullptr && !detail::inquire(job, call.comm, *circle, said, result))) return result != kSuccess;
   if (!said.gains()) return false;
   if (!detail::agree_on_standing(job, call.comm, *of, *operation->standing, memory, std::move(numbers), result)) return result != kSuccess;
   result = detail::add_standing(job, call.comm, std::move(operation), request);

@@ -84,8 +84,20 @@ void poll_chunks(Job& job, Operation& operation) {
   operation.state = Operation::State::done;
 }
 
+// Whether a rank has died that it may wait for. The program may have freed the communicator.
+bool is_lost(Job& job, Operation& operation) {
+  constexpr std::uint32_t kLooks = 64;
+  if (++operation.looks % kLooks != 0 || !job.comms->lives(operation.comm)) return false;
+  operation.error = detail::look_for_dead(operation.comm);
+  operation.raised = operation.error != kSuccess;
+  return operation.raised;
+}
+
 void poll_standing(Job& job, Operation& operation) {
-  if (!operation.standing->move()) return;
+  if (!operation.standing->move()) {
+    if (is_lost(job, operation)) operation.state = Operation::State::done;
+    return;
+  }
   operation.error = operation.standing->error();
   if (operation.store && operation.error == kSuccess) operation.error = operation.store();
   operation.state = Operation::State::done;
@@ -238,7 +250,7 @@ void wait_for(Job& job, Operation& operation) {
     if (operation.standing == nullptr) {
       pause(rounds);
     } else {
-      detail::await(job, {}, ++rounds, since);
+      detail::await(job, host().world, {}, ++rounds, since);  // poll() looks for deaths
     }
   }
 }

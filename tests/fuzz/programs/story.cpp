@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "tests/fuzz/programs/windows.hpp"
+
 namespace lacuna::fuzz {
 namespace {
 
@@ -54,6 +56,7 @@ StoryRound draw_round(Random& random, const Story& story, std::size_t number) {
   const std::vector<int> ranks = there(story, number);
   round.wild.resize(static_cast<std::size_t>(story.options.ranks));
   for (Wild& one : round.wild) one = random.one_in(2) ? Wild::no : static_cast<Wild>(random.below(3));
+  if (story.has_death(number)) std::ranges::fill(round.wild, Wild::no);
   round.messages.resize(static_cast<std::size_t>(random.between(1, 10)));
   std::map<int, std::int64_t> most;  // bytes that a receiver who asks for anyone's has to have room for
   for (StoryMessage& one : round.messages) {
@@ -88,6 +91,16 @@ StoryRound draw_round(Random& random, const Story& story, std::size_t number) {
   return round;
 }
 
+// By numbers of its own: a seed without a death is what it was before there were deaths.
+void draw_death(std::uint64_t seed, Story& story) {
+  Random random(seed ^ 0xdea7'0000'0000);
+  const auto rank = static_cast<int>(random.below(story.options.ranks));
+  int& end = story.ends[static_cast<std::size_t>(rank)];
+  if (!random.one_in(4) || end == 0) return;
+  story.death = {.rank = rank, .round = static_cast<std::size_t>(random.below(end)), .calls = static_cast<int>(random.below(6))};
+  end = static_cast<int>(story.death->round) + 1;
+}
+
 }  // namespace
 
 Story draw_story(std::uint64_t seed) {
@@ -116,7 +129,11 @@ Story draw_story(std::uint64_t seed) {
   if (story.options.ranks > 2 && random.one_in(3))
     story.ends[static_cast<std::size_t>(random.below(story.options.ranks))] =
         static_cast<int>(random.below(static_cast<std::int64_t>(rounds)));
+  draw_death(seed, story);
   for (std::size_t i = 0; i < rounds; ++i) story.rounds.push_back(draw_round(random, story, i));
+  for (std::size_t i = 0; i < rounds; ++i) {
+    if (random.one_in(3) && !story.has_death(i)) story.rounds[i].window = draw_window(random, story.options.ranks, there(story, i));
+  }
   return story;
 }
 
@@ -126,6 +143,7 @@ std::string Story::describe() const {
                   options.nic.empty() ? "" : " with devices", options.eager, options.threads, options.slow != 0, options.decode_at);
   for (const fake::Fault& fault : faults) text += fmt::format("  call {} of {} fails on rank {}\n", fault.n, fault.call, fault.rank);
   if (scarce_rank >= 0) text += fmt::format("  rank {} has no memory now and then\n", scarce_rank);
+  if (death) text += fmt::format("  rank {} dies in round {} after {} calls\n", death->rank, death->round, death->calls);
   for (std::size_t i = 0; i < rounds.size(); ++i) {
     const StoryRound& round = rounds[i];
     text += fmt::format("  round {}{}{}{}, completion {}\n", i, round.own_comm ? ", with a communicator" : "",
@@ -135,6 +153,7 @@ std::string Story::describe() const {
       text += fmt::format("    {} to {} tag {}, send {} receive {} wild {}: {}; {}\n", one.from, one.to, one.tag,
                           static_cast<int>(one.send), static_cast<int>(one.receive),
                           static_cast<int>(round.wild[static_cast<std::size_t>(one.to)]), one.out.describe(), one.in.describe());
+    if (round.window) text += fuzz::describe(*round.window);
   }
   return text;
 }
@@ -151,11 +170,18 @@ Story shorter(Story story) {
       without(
           [&](Story& less) { less.rounds[round].messages.erase(less.rounds[round].messages.begin() + static_cast<std::ptrdiff_t>(i)); });
     without([&](Story& less) { less.rounds[round].collective.reset(); });
+    without([&](Story& less) { less.rounds[round].window.reset(); });
+    for (std::size_t i = story.rounds[round].window ? story.rounds[round].window->epochs.size() : 0; i-- > 0;)
+      without([&](Story& less) {
+        std::vector<StoryEpoch>& epochs = less.rounds[round].window->epochs;
+        epochs.erase(epochs.begin() + static_cast<std::ptrdiff_t>(i));
+      });
     without([&](Story& less) { less.rounds[round].cancels.clear(); });
     without([&](Story& less) { less.rounds[round].own_comm = less.rounds[round].freed_early = false; });
   }
   without([](Story& less) { less.faults.clear(); });
   without([](Story& less) { less.scarce_rank = -1; });
+  without([](Story& less) { less.death.reset(); });
   without([](Story& less) { less.options.slow = 0; });
   return story;
 }

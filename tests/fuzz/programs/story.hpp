@@ -43,6 +43,39 @@ struct StoryCollective {
   std::uint64_t data = 0;
 };
 
+struct StoryAccess {
+  int from = 0, to = 0;
+  bool gets = false;
+  Shape here, there;         ///< at the origin, and at the target
+  std::int64_t place = 0;    ///< in the target's window, in its units
+  std::uint64_t data = 0;    ///< the seed of what is put
+  bool freed_early = false;  ///< its datatypes, before it is complete
+};
+enum class WindowMade : std::uint8_t { create, allocate, allocate_shared, last = allocate_shared };
+/// How accesses are completed at their origin, before the fence that ends the epoch.
+enum class WindowEnd : std::uint8_t {
+  fence,
+  complete,
+  unlock,
+  unlock_all,
+  flush,
+  flush_all,
+  flush_local,
+  flush_local_all,
+  last = flush_local_all
+};
+struct StoryEpoch {
+  WindowEnd end{};
+  std::vector<StoryAccess> accesses;
+};
+struct StoryWindow {
+  WindowMade made{};
+  int unit = 1;
+  std::vector<std::int64_t> bytes;  ///< of each rank
+  std::uint64_t data = 0;           ///< the seed of what windows have at first
+  std::vector<StoryEpoch> epochs;
+};
+
 struct StoryRound {
   std::vector<StoryMessage> messages;
   std::vector<Wild> wild;    ///< of each receiver
@@ -52,6 +85,14 @@ struct StoryRound {
   bool freed_early = false;  ///< while its messages are under way
   int completion = 0;
   std::optional<StoryCollective> collective;
+  std::optional<StoryWindow> window;
+};
+
+/// A rank that dies in a round, after so many of its calls there; at the latest where the round ends.
+struct StoryDeath {
+  int rank = 0;
+  std::size_t round = 0;
+  int calls = 0;
 };
 
 struct Story {
@@ -61,6 +102,9 @@ struct Story {
   std::uint64_t scarce = 0;
   std::vector<int> ends;  ///< of each rank, the round before which it is through
   std::vector<StoryRound> rounds;
+  std::optional<StoryDeath> death;
+  [[nodiscard]] bool dies(int rank, std::size_t round) const { return death && death->rank == rank && death->round == round; }
+  [[nodiscard]] bool has_death(std::size_t round) const { return death && death->round == round; }
   [[nodiscard]] bool is_there(int rank, std::size_t round) const { return ends[static_cast<std::size_t>(rank)] > static_cast<int>(round); }
   [[nodiscard]] std::string describe() const;
 };

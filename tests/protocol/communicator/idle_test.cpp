@@ -1,0 +1,73 @@
+// A rank that is about to sleep looks whether a peer is gone, and that look may bring messages. Nothing wakes it for
+// them: so it takes them first.
+#include <gtest/gtest.h>
+
+#include "tests/support/random_layout.hpp"
+#include "tests/support/ranks.hpp"
+
+namespace lacuna::test {
+namespace LACUNA_TEST_FILE {
+
+using base::Result;
+using protocol::Channel;
+using protocol::Head;
+
+// What has come is seen only behind a look for a fault, which some request of the channel has made likely.
+class Late final : public Channel {
+ public:
+  explicit Late(std::unique_ptr<Channel> inside) : inside_(std::move(inside)) {}
+
+  std::byte* claim(std::size_t bytes) override { return inside_->claim(bytes); }
+  void commit(Head& head) override { inside_->commit(head); }
+  Result<bool> next(Arrival& arrival) override {
+    const bool came = LACUNA_TRY(inside_->next(arrival));
+    if (came && shown_) return true;
+    has_come_ = came;
+    arrival.failed = true;
+    return false;
+  }
+  void pop() override {
+    shown_ = false;
+    inside_->pop();
+  }
+  const base::Error* fault() override {
+    shown_ = has_come_;
+    return has_come_ ? nullptr : inside_->fault();
+  }
+  void give_up() override { inside_->give_up(); }
+  [[nodiscard]] std::byte* rkey_ptr(std::uint64_t addr, std::uint32_t rkey, std::size_t bytes) const override {
+    return inside_->rkey_ptr(addr, rkey, bytes);
+  }
+  void keep(const nic::SharedBuffer& memory) override { inside_->keep(memory); }
+  [[nodiscard]] bool shares_memory() const override { return inside_->shares_memory(); }
+  [[nodiscard]] bool carries() const override { return inside_->carries(); }
+  [[nodiscard]] nic::QueuePair* copying() const override { return inside_->copying(); }
+
+ private:
+  std::unique_ptr<Channel> inside_;
+  bool has_come_ = false, shown_ = false;
+};
+
+// A message there and one back, each of which finds its receiver asleep. The simulated world says so if all ranks sleep
+// for ever.
+TEST(Idle, TakesWhatALookForFaultsHasFound) {
+  protocol::Options options;
+  options.wrap_channel = [](std::unique_ptr<Channel> channel) { return std::make_unique<Late>(std::move(channel)); };
+  const Program program = [](protocol::Communicator& ranks) -> std::string {
+    const layout::Layout layout = support::value(layout::Layout::bytes(100));
+    std::vector<std::byte> out(100, std::byte{7}), in(100);
+    const int other = 1 - ranks.rank();
+    for (int turn = 0; turn < 2; ++turn) {
+      const bool sends = turn == ranks.rank();
+      protocol::Request* const request =
+          sends ? LACUNA_END_TRY(ranks.isend(out.data(), layout, other, 3)) : LACUNA_END_TRY(ranks.irecv(in.data(), layout, other, 3));
+      LACUNA_END_TRY(ranks.wait(request));
+    }
+    LACUNA_END_EXPECT(in == out);
+    return {};
+  };
+  EXPECT_EQ(in_model(2, options, program), "");
+}
+
+}  // namespace LACUNA_TEST_FILE
+}  // namespace lacuna::test
