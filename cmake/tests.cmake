@@ -99,6 +99,12 @@ target_link_libraries(lacuna_simulation PUBLIC lacuna_test_layouts fmt::fmt PRIV
 compile_at_once(lacuna_simulation)
 add_executable(lacuna_simulate tests/simulate/main.cpp)
 target_link_libraries(lacuna_simulate PRIVATE lacuna_simulation lacuna_options)
+# Looked up at each build; what includes it is compiled again where it differs.
+set(commit_header ${PROJECT_BINARY_DIR}/simulate/commit.hpp)
+add_custom_target(lacuna_commit BYPRODUCTS ${commit_header} VERBATIM
+  COMMAND ${CMAKE_COMMAND} -D SOURCES=${PROJECT_SOURCE_DIR} -D HEADER=${commit_header} -P ${PROJECT_SOURCE_DIR}/cmake/commit.cmake)
+add_dependencies(lacuna_simulate lacuna_commit)
+target_include_directories(lacuna_simulate PRIVATE ${PROJECT_BINARY_DIR}/simulate)
 
 # The interposer over the fake host of tests/interposer, which takes the place of host.cpp and machine.cpp. Nothing is
 # looked up there.

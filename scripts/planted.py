@@ -173,7 +173,7 @@ def look(program: Path, bug: Bug, seeds: int, jobs: int) -> Found:
     assert process.stdout is not None
     seed, how = None, ""
     for said in process.stdout:
-        if found := re.match(r"seed (\d+) (?:fails:|ends its process: (.*))", said):
+        if found := re.match(r"seed (\d+) of .+? (?:fails:|ends its process: (.*))", said):
             seed, how = int(found[1]), found[2] or next(process.stdout, "").strip()
             break
     if process.poll() is None:

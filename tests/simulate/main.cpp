@@ -12,6 +12,7 @@
 #include <optional>
 #include <thread>
 
+#include "commit.hpp"  // cmake/commit.cmake
 #include "lacuna/base/base.hpp"
 #include "tests/simulate/reached.hpp"
 #include "tests/simulate/run.hpp"
@@ -32,8 +33,8 @@ constexpr const char* kHelp = R"(Usage: lacuna_simulate [OPTIONS]
     lacuna_simulate --seed 5000 --minutes 60 --jobs 8
     lacuna_simulate --seed 183 --seeds 1 --trace
 
-  Exit status: 0; 1 if a seed failed: its number and the shortest story that still fails are printed, or as --rarely
-  says; 2 for wrong usage
+  Exit status: 0; 1 if a seed failed: its number, the commit and the shortest story that still fails are printed, or
+  as --rarely says; 2 for wrong usage
 
 Options:
   --seed S     The first seed. [default: 1]
@@ -92,7 +93,7 @@ void play(std::uint64_t seed, const Options& options, Done& done, Reached& reach
   done.faults += outcome.happened.faults();
   if (outcome.wrong.empty()) return;
   ++done.bad;
-  fmt::print(out, "seed {} fails:\n{}", seed, shown(outcome));
+  fmt::print(out, "seed {} of " LACUNA_COMMIT " fails:\n{}", seed, shown(outcome));
   std::fflush(out);
   if (options.trace) return;
   const Story shortest = shrink(story, [](const Story& one) { return !run_in_time(one).wrong.empty(); });
@@ -124,8 +125,9 @@ void tell_rarely(const Reached& reached) {
 
 void tell_json(const Done& done, const Reached& reached) {
   const std::vector<std::uint64_t> times = reached.times();
-  fmt::print("{{\"seeds\": {}, \"messages\": {}, \"failed\": {}, \"faults\": {}, \"bad_seeds\": {}, \"rarely\": {{", done.seeds.load(),
-             done.messages.load(), done.failed.load(), done.faults.load(), done.bad.load());
+  fmt::print("{{\"commit\": \"" LACUNA_COMMIT
+             "\", \"seeds\": {}, \"messages\": {}, \"failed\": {}, \"faults\": {}, \"bad_seeds\": {}, \"rarely\": {{",
+             done.seeds.load(), done.messages.load(), done.failed.load(), done.faults.load(), done.bad.load());
   for (std::size_t i = 0; i < times.size(); ++i) fmt::print("{}\"{}\": {}", i == 0 ? "" : ", ", reached.names()[i], times[i]);
   fmt::print("}}}}\n");
 }
@@ -135,7 +137,8 @@ int tell(const Options& options, const Done& done, const Reached& reached) {
     tell_json(done, reached);
   } else {
     if (options.rarely) tell_rarely(reached);
-    fmt::print("{} seeds, {} messages, {} that failed as they may, {} faults, {} bad seeds; {} of {} rare branches never reached\n",
+    fmt::print("{} seeds of " LACUNA_COMMIT
+               ", {} messages, {} that failed as they may, {} faults, {} bad seeds; {} of {} rare branches never reached\n",
                done.seeds.load(), done.messages.load(), done.failed.load(), done.faults.load(), done.bad.load(), never(reached),
                reached.names().size());
   }
@@ -171,7 +174,7 @@ int simulate(const Options& options) {
     if (job != jobs.end() && ended > 0) --left;
     if (job != jobs.end() && ended > 0 && (!WIFEXITED(status) || WEXITSTATUS(status) != 0)) {
       ++done.bad;
-      fmt::print(told(options), "seed {} ends its process: {}\n", now[job - jobs.begin()].load(),
+      fmt::print(told(options), "seed {} of " LACUNA_COMMIT " ends its process: {}\n", now[job - jobs.begin()].load(),
                  !WIFSIGNALED(status)          ? "see above"
                  : WTERMSIG(status) == SIGPROF ? "more CPU than any story needs: a loop without an end"
                                                : strsignal(WTERMSIG(status)));
