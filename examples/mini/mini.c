@@ -2,11 +2,11 @@
 #include "mini.h"
 
 #include <dlfcn.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { MOST_ROUNDS = 1001, FEWEST_ROUNDS = 5, WARM = 2, MOST_REPEATS = 200, MOST_OF_CROWD = 5000 };
 
@@ -59,17 +59,20 @@ static void verify(const char* name, void* state, mini_exchange exchange, mini_p
   }
 }
 
-/* Whether all ranks are on one node that has fewer CPUs; the same in all. */
+/* Whether all ranks are on one node, and may run on fewer CPUs; the same in all. */
 static int crowded(void) {
   MPI_Comm node;
-  int ranks, of_node, crowd, all = 0;
+  cpu_set_t own, all;
+  int ranks, of_node;
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
   MPI_Comm_size(node, &of_node);
   MPI_Comm_free(&node);
-  crowd = of_node == ranks && ranks > sysconf(_SC_NPROCESSORS_ONLN);
-  MPI_Allreduce(&crowd, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  return all;
+  if (sched_getaffinity(0, sizeof own, &own) != 0) CPU_ZERO(&own);
+  MPI_Allreduce(&own, &all, sizeof own, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
+  int crowd = of_node == ranks && CPU_COUNT(&all) < ranks, every = 0;
+  MPI_Allreduce(&crowd, &every, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  return every;
 }
 
 /* Of the node. */

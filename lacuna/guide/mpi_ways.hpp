@@ -33,8 +33,7 @@ inline constexpr std::size_t kMpiLibraries = 4;
 /// The CPUs of which there are usual times. zen5: an EPYC of AMD's family 26, for later families, too. zen4: an EPYC of
 /// 2022, for all other CPUs, too.
 enum class UsualCpu : std::uint8_t { zen4, zen5 };
-/// This machine's.
-[[nodiscard]] UsualCpu usual_cpu();
+[[nodiscard]] UsualCpu usual_cpu(const base::CpuKind& kind = base::cpu_kind());
 
 /// What the data is for.
 enum class MpiUse : std::uint8_t {

@@ -43,9 +43,8 @@ void zen5_sheets(MpiLibrary library, const TakeSheet& sheet) {
 
 }  // namespace
 
-UsualCpu usual_cpu() {
+UsualCpu usual_cpu(const base::CpuKind& kind) {
   constexpr unsigned kZen5 = 26;
-  static const base::CpuKind kind = base::cpu_kind();
   return kind.amd && kind.family >= kZen5 ? UsualCpu::zen5 : UsualCpu::zen4;
 }
 

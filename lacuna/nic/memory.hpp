@@ -82,8 +82,9 @@ class Region {
   [[nodiscard]] std::uint32_t rkey() const { return rkey_; }
   [[nodiscard]] MemoryKind kind() const { return kind_; }
   [[nodiscard]] bool shared() const { return shared_; }  ///< reachable by paths that are shared_only
-  /// Peers begin no access from now on. Whether none is in the middle of one; waits so long for those. What follows is
-  /// destruction, which then waits for none of them; a NIC whose devices do the work may leave all to it.
+  /// Peers begin no access from now on. Whether none is in the middle of one, of any memory of this process; waits so
+  /// long for those. What follows is destruction, which looks once more, and waits a minute; a NIC whose devices do the
+  /// work may leave all to it.
   bool revoke(std::int64_t wait_ns);
 
  private:

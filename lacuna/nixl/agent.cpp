@@ -286,8 +286,9 @@ void Agent::leave(const std::string& agent) {
 Result<void> Agent::withdraw(const Token& token) {
   registrations_.remove(token);
   Result<void> done;
+  const std::int64_t deadline = soon();  // of all of them; each is looked at
   for (const auto& connection : all())
-    if (!connection->withdraw(token, soon()))
+    if (!connection->withdraw(token, deadline))
       done = base::fail(Code::timeout, fmt::format("agent {} is stopped in the middle of a transfer: it may still reach this memory, which "
                                                    "has to stay as it is until its process ends",
                                                    connection->shown()));

@@ -260,10 +260,11 @@ TEST(MpiWays, DifferByCpu) {
       }
   }
   EXPECT_GT(differ, 0);
-  const base::CpuKind here = base::cpu_kind();
-  const UsualCpu expected = here.amd && here.family >= 26 ? UsualCpu::zen5 : UsualCpu::zen4;
-  EXPECT_EQ(guide::usual_cpu(), expected);
-  EXPECT_EQ(&MpiPrices::usual(MpiLibrary::intel), &MpiPrices::usual(MpiLibrary::intel, expected));
+  EXPECT_EQ(guide::usual_cpu({.amd = true, .family = 25, .model = 17}), UsualCpu::zen4);
+  EXPECT_EQ(guide::usual_cpu({.amd = true, .family = 26, .model = 2}), UsualCpu::zen5);
+  EXPECT_EQ(guide::usual_cpu({.amd = false, .family = 26, .model = 2}), UsualCpu::zen4);
+  EXPECT_EQ(guide::usual_cpu({}), UsualCpu::zen4);
+  EXPECT_EQ(&MpiPrices::usual(MpiLibrary::intel), &MpiPrices::usual(MpiLibrary::intel, guide::usual_cpu()));
 }
 
 // Times of another machine err more than those of this one: what is not much faster there is left to the host.

@@ -66,7 +66,11 @@ TEST(Deaths, EndCollectivesByBoards) {
           for (int call = 0; call < before + 2; ++call) {
             if (!calls.goes_on(rank, call)) return;
             Memory memory(rank);
+            const int by_host = calls_of(kind.host);
             const int result = kind.call(mpi, memory, type, ring, rank);
+            if (call == 2 && before == 3) {
+              EXPECT_EQ(calls_of(kind.host), by_host) << "not by boards";
+            }
             if (call < before || waits_for_all(kind)) {
               EXPECT_EQ(result, call < before ? mpi::kSuccess : kErrProcFailed) << "call " << call;
             }
@@ -92,9 +96,13 @@ TEST(Deaths, EndCollectivesWithRequests) {
         if (!calls.goes_on(rank, call)) return;
         Memory memory(rank);
         Request request{};
+        const int by_host = calls_of("Iallgather");
         int result = mpi.Iallgather(memory.out.data(), 1, type, memory.in.data(), 1, type, mpi.world, &request);
         if (result == mpi::kSuccess) result = mpi.Wait(&request, mpi::ignored());
         EXPECT_EQ(result, call < before ? mpi::kSuccess : kErrProcFailed) << "call " << call;
+        if (call + 1 == before) {
+          EXPECT_EQ(calls_of("Iallgather"), by_host) << "not by boards";
+        }
       }
       mpi.Type_free(&type);
     }));

@@ -123,17 +123,20 @@ TEST(Orders, AreLeftByThoseThatFoundNoRoom) {
 // The rank that has a table may lose its CPU: the others wait. They do not wait for one that has ended, except once.
 TEST(Orders, WaitForARankThatHasATable) {
   using namespace std::chrono_literals;
+  constexpr std::int64_t kMinute = 60'000'000'000, kShort = 1'000'000;
   const auto table = std::make_unique<mpi::OrderTable>();
-  table->taken = 1;
+  table->taken = mpi::OrderTable::kTaken;
   mpi::OrderEntry* found = nullptr;
-  std::thread other([&] { found = mpi::entry_in(*table, 5); });
+  std::thread other([&] { found = mpi::entry_in(*table, 5, kMinute); });
   std::this_thread::sleep_for(100ms);
-  table->taken = 0;
+  table->taken = mpi::OrderTable::kFree;
   other.join();
   EXPECT_EQ(found, table->entries.data());
-  table->taken = 1;
-  for (int times = 0; times < 50; ++times) EXPECT_EQ(mpi::entry_in(*table, 5), nullptr);
-  table->taken = 0;  // it had not ended
+  table->taken = mpi::OrderTable::kTaken;
+  EXPECT_EQ(mpi::entry_in(*table, 5, kShort), nullptr);
+  EXPECT_EQ(table->taken, mpi::OrderTable::kLost);
+  EXPECT_EQ(mpi::entry_in(*table, 5, kMinute), nullptr);
+  table->taken = mpi::OrderTable::kFree;  // it had not ended
   EXPECT_EQ(mpi::entry_in(*table, 5), found);
 }
 

@@ -61,6 +61,7 @@ TEST(NixlStoppedCopy, DeregisteringSaysThatThePeerMayReachTheMemory) {
   EXPECT_EQ(said.hear(), "met");
   int status = 0;
   ASSERT_EQ(waitpid(process, &status, WUNTRACED), process);
+  if (WIFEXITED(status) && said.hear() == "no copy") GTEST_SKIP() << "this process may not copy into another one's memory";
   ASSERT_TRUE(WIFSTOPPED(status));
   EXPECT_LT(a.deregister(), NIXL_SUCCESS);
   kill(process, SIGCONT);

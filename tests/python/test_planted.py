@@ -47,8 +47,8 @@ def test_each_bug_can_be_planted(planted: ModuleType, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("said", "seed", "how"),
     [
-        ("seed 17 fails:\\n  rank 1: wrong bytes\\nseed 18 fails:", 17, "rank 1: wrong bytes"),
-        ("seed 3 ends its process: Segmentation fault", 3, "Segmentation fault"),
+        ("seed 17 of 0a1b-dirty fails:\\n  rank 1: wrong bytes\\nseed 18 of 0a1b fails:", 17, "rank 1: wrong bytes"),
+        ("seed 3 of no commit ends its process: Segmentation fault", 3, "Segmentation fault"),
         ("1000 seeds, 5 messages, 0 bad seeds", None, ""),
     ],
 )

@@ -18,8 +18,9 @@ int prepare(Job& j, Operation& operation, Starts& starts) {
     if (const int wrong = prepare_start(j, operation, starts); wrong != kSuccess) return wrong;
   }
   if (operation.standing != nullptr) {
-    operation.standing->start();
-    operation.state = Operation::State::moving;
+    if (operation.lost == kSuccess) operation.standing->start();
+    operation.error = operation.lost;
+    operation.state = operation.lost == kSuccess ? Operation::State::moving : Operation::State::done;
     operation.active = true;
     starts = Starts::already;
     j.operations.taken_while_here(operation);

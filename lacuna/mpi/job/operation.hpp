@@ -112,6 +112,7 @@ struct Operation {
   // Or that goes without the host, which never starts its request.
   std::unique_ptr<Standing> standing;
   std::uint32_t looks = 0;     ///< at it, in which nothing had moved
+  int lost = kSuccess;         ///< what the host told of a rank that has died; the board is not used again
   std::function<int()> store;  ///< once it is over: the host puts its bytes where they belong; what that fails with
 
   // A pair (MPI_Isendrecv): complete when both are.

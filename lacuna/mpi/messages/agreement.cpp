@@ -78,7 +78,8 @@ bool inquire(Job& job, Comm comm, Circle& circle, Said& said, int& result) {
         circle.refused = true;
         break;
       }
-      if (answer == nullptr) result = await(job, comm, {}, spins, since);
+      if (answer != nullptr) continue;
+      result = await(job, comm, {}, spins, since);
       if (result != kSuccess) {
         circle.refused = true;  // the host tells of the death in each call
         return false;

@@ -88,7 +88,7 @@ void poll_chunks(Job& job, Operation& operation) {
 bool is_lost(Job& job, Operation& operation) {
   constexpr std::uint32_t kLooks = 64;
   if (++operation.looks % kLooks != 0 || !job.comms->lives(operation.comm)) return false;
-  operation.error = detail::look_for_dead(operation.comm);
+  operation.error = operation.lost = detail::look_for_dead(operation.comm);
   operation.raised = operation.error != kSuccess;
   return operation.raised;
 }

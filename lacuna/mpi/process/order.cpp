@@ -21,34 +21,33 @@ OrderEntry* look_for(OrderTable& table, std::uint64_t key) {
 // table for ever: the table is lost then, without room.
 class TakenTable {
  public:
-  explicit TakenTable(OrderTable& table) : table_(table) {
+  TakenTable(OrderTable& table, std::int64_t longest_ns) : table_(table) {
     const std::int64_t since = base::now_ns();
     for (int tries = 0; !take(); ++tries) {
-      if (table.taken == kLost) return;
+      if (table.taken == OrderTable::kLost) return;
       if (tries < kYields) {
         sched_yield();
-      } else if (base::now_ns() - since < kLongest) {
+      } else if (base::now_ns() - since < longest_ns) {
         usleep(kNap);
       } else {
-        table.taken = kLost;
+        std::uint32_t seen = OrderTable::kTaken;  // not if it was given back since
+        table.taken.compare_exchange_strong(seen, OrderTable::kLost);
       }
     }
     taken_ = true;
   }
   ~TakenTable() {
-    if (taken_) table_.taken.store(kFree, std::memory_order_release);
+    if (taken_) table_.taken.store(OrderTable::kFree, std::memory_order_release);
   }
   TakenTable(const TakenTable&) = delete;
   TakenTable& operator=(const TakenTable&) = delete;
   explicit operator bool() const { return taken_; }
 
  private:
-  static constexpr std::uint32_t kFree = 0, kTaken = 1, kLost = 2;
   static constexpr int kYields = 1000, kNap = 100;  // us
-  static constexpr std::int64_t kLongest = 1'000'000'000;
   bool take() {
-    std::uint32_t seen = kFree;
-    return table_.taken.compare_exchange_strong(seen, kTaken, std::memory_order_acquire, std::memory_order_relaxed);
+    std::uint32_t seen = OrderTable::kFree;
+    return table_.taken.compare_exchange_strong(seen, OrderTable::kTaken, std::memory_order_acquire, std::memory_order_relaxed);
   }
   OrderTable& table_;
   bool taken_ = false;
@@ -63,8 +62,8 @@ void OrderEntry::free() {
   key.store(0, std::memory_order_release);
 }
 
-OrderEntry* entry_in(OrderTable& table, std::uint64_t key) {
-  const TakenTable taken(table);
+OrderEntry* entry_in(OrderTable& table, std::uint64_t key, std::int64_t longest_ns) {
+  const TakenTable taken(table, longest_ns);
   if (!taken) return nullptr;
   if (OrderEntry* const known = look_for(table, key); known != nullptr) return known;
   OrderEntry* const room = look_for(table, 0);

@@ -57,12 +57,14 @@ struct alignas(64) OrderEntry {
   alignas(64) std::array<std::atomic<std::uint64_t>, kCalls> words{};  ///< of its rank 0: which call, and its decision
 };
 struct OrderTable {
-  std::atomic<std::uint32_t> taken = 0;  ///< by a rank that looks for an entry, or takes one (order.cpp)
+  static constexpr std::uint32_t kFree = 0, kTaken = 1, kLost = 2;
+  static constexpr std::int64_t kLongest = 1'000'000'000;  ///< ns that a rank waits for another one's look
+  std::atomic<std::uint32_t> taken = kFree;                ///< by a rank that looks for an entry, or takes one
   std::array<OrderEntry, 64> entries;
 };
 static_assert(sizeof(OrderTable) <= Inquiries::kOrderBytes);
-/// The entry of that key, taken if there is none. Null: there is no room.
-OrderEntry* entry_in(OrderTable& table, std::uint64_t key);
+/// The entry of that key, taken if there is none. Null: there is no room, or a rank has had the table for so long.
+OrderEntry* entry_in(OrderTable& table, std::uint64_t key, std::int64_t longest_ns = OrderTable::kLongest);
 
 /// A rank's part in an order, until the rank leaves it.
 class OrderPart {

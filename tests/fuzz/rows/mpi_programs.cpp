@@ -26,7 +26,7 @@ Verdict judge(const Bytes& input, bool planted) {
 
 Fuzzer mpi_programs() {
   return {.name = "mpi_programs",
-          .what = "programs of 2 to 8 ranks: no memory, calls of the host that fail, ranks that are late or through early",
+          .what = "programs of 2 to 8 ranks, with windows: no memory, calls that fail, ranks that are late, or die",
           .smoke = 400,
           .least_taken = 1,
           .draw = draw_seed,

@@ -31,8 +31,8 @@ _METHODS = (
 )
 _PROGRAMS = (
     "Programs in runs with and without Lacuna by turns; a time is that of one exchange, of the slowest rank, the "
-    "median of the medians of runs; a ratio is the median of pairs of runs. With more ranks than CPUs the scheduler "
-    "decides most of it."
+    "median of the medians of runs; a ratio is the median of pairs of runs. With more ranks than CPUs a time is from "
+    "the first rank's start to the last one's end, and the scheduler decides most of it."
 )
 _RANDOM_TYPES = (
     "Random types are drawn by a seed; the preloaded library's calls and the MPI's own take turns in one job. "

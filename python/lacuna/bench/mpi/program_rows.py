@@ -14,7 +14,8 @@ COLLECTIVES = "collectives"
 
 @dataclass(frozen=True)
 class ProgramRow:
-    """One exchange of a program. Times are of the slowest rank, in microseconds: medians of the medians of runs."""
+    """One exchange of a program. Times are of the slowest rank, or of a node with fewer CPUs than ranks from the first
+    rank's start to the last one's end, in microseconds: medians of the medians of runs."""
 
     mpi: str
     program: str
