@@ -1,5 +1,5 @@
-# cmake -D SOURCES=DIR -D HEADER=FILE -P: writes of which commit the sources are, for what prints failures that somebody
-# else is to see again. Without git, or in an archive: of none.
+# cmake -D SOURCES=DIR -D HEADER=FILE -P: writes of which commit the sources are, for programs whose failures are to be
+# seen again elsewhere. Without git, or in an archive: of none.
 find_program(git git)
 if(git)
   execute_process(COMMAND ${git} describe --always --dirty --abbrev=12 --exclude=* WORKING_DIRECTORY ${SOURCES}

@@ -70,9 +70,7 @@ static int crowded(void) {
   MPI_Comm_free(&node);
   if (sched_getaffinity(0, sizeof own, &own) != 0) CPU_ZERO(&own);
   MPI_Allreduce(&own, &all, sizeof own, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
-  int crowd = of_node == ranks && CPU_COUNT(&all) < ranks, every = 0;
-  MPI_Allreduce(&crowd, &every, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  return every;
+  return of_node == ranks && CPU_COUNT(&all) < ranks;
 }
 
 /* Of the node. */

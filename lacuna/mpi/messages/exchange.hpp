@@ -187,7 +187,7 @@ class Exchange {
 };
 
 /// A host that returns errors after a death tells of it in a probe of anyone's messages that finds none: here of a tag
-/// that nobody uses. The host's word; its handlers have heard it.
+/// that programs hardly use. The host's word; its handlers have heard it.
 int look_for_dead(Comm comm);
 /// What is awaited is not there yet: others are let on, and what else there is moves. `offers`: what this rank has
 /// offered; when its receivers take nothing it is packed. `spins`: how often it was looked for. Returns what the host
