@@ -112,6 +112,19 @@ bool Progress::look_for_faults() {
   return lost;
 }
 
+// A look may find messages, for which nothing wakes this rank, and the round after it the last completions of a
+// connection that has ended: then there is a fault to look for before this rank sleeps.
+bool Progress::look() {
+  suspects_ = false;
+  if (look_for_faults()) return true;
+  const auto failing = [this] { return local_.hub != nullptr ? local_.hub->failing().size() : 0; };
+  const std::size_t before = failing();
+  if (advance()) return true;
+  if (!suspects_ && failing() <= before) return false;
+  LACUNA_RARELY("progress: a connection ends while another look goes on");
+  return true;
+}
+
 // True: the peer is lost.
 bool Progress::look_for_fault(Peer& peer) {
   if (peer.channel == nullptr || peer.lost || (!peer.channel->carries() && peer.idle())) return peer.lost.has_value();
@@ -152,7 +165,7 @@ void Progress::close() {
   while (!all_over()) {
     if (advance()) continue;
     LACUNA_RARELY("close: peers have not taken all yet");
-    if (look_for_faults() || advance()) continue;  // a look may find messages, for which nothing wakes this rank
+    if (look()) continue;
     if (!local_.context.wait(deadline)) {
       base::log(base::Level::warn, "a communicator ends before its peers have taken all that was sent to them");
       return;

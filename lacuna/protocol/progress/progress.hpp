@@ -40,8 +40,8 @@ class Progress {
   /// After a round in which nothing moved. True: requests ended all the same, since a peer is gone, or something came
   /// while that was looked for, for which the context wakes nobody.
   bool idle() {
-    const bool suspects = std::exchange(suspects_, false) || (local_.hub != nullptr && !local_.hub->failing().empty());
-    return (++idle_ % kIdlePerLook == 0 || suspects) && (look_for_faults() || advance());
+    const bool suspects = suspects_ || (local_.hub != nullptr && !local_.hub->failing().empty());
+    return (++idle_ % kIdlePerLook == 0 || suspects) && look();
   }
   /// Peers whose channel is broken are lost. Whether there are some.
   bool look_for_faults();
@@ -70,6 +70,7 @@ class Progress {
   void close();
 
  private:
+  bool look();
   bool advance_or_lose(Peer& peer);
   bool tell_lost(Peer& peer);
   bool look_for_fault(Peer& peer);

@@ -1,5 +1,5 @@
-// A rank that is about to sleep looks whether a peer is gone, and that look may bring messages. Nothing wakes it for
-// them: so it takes them first.
+// A rank that is about to sleep looks whether a peer is gone. That look may bring messages, and the round after it the
+// last completions of a connection that has ended. Nothing wakes the rank for either: so it looks at both first.
 #include <gtest/gtest.h>
 
 #include "tests/support/random_layout.hpp"
@@ -12,28 +12,15 @@ using base::Result;
 using protocol::Channel;
 using protocol::Head;
 
-// What has come is seen only behind a look for a fault, which some request of the channel has made likely.
-class Late final : public Channel {
+// A channel as it is, but for what a test says.
+class Wrapped : public Channel {
  public:
-  explicit Late(std::unique_ptr<Channel> inside) : inside_(std::move(inside)) {}
-
+  explicit Wrapped(std::unique_ptr<Channel> inside) : inside_(std::move(inside)) {}
   std::byte* claim(std::size_t bytes) override { return inside_->claim(bytes); }
   void commit(Head& head) override { inside_->commit(head); }
-  Result<bool> next(Arrival& arrival) override {
-    const bool came = LACUNA_TRY(inside_->next(arrival));
-    if (came && shown_) return true;
-    has_come_ = came;
-    arrival.failed = true;
-    return false;
-  }
-  void pop() override {
-    shown_ = false;
-    inside_->pop();
-  }
-  const base::Error* fault() override {
-    shown_ = has_come_;
-    return has_come_ ? nullptr : inside_->fault();
-  }
+  Result<bool> next(Arrival& arrival) override { return inside_->next(arrival); }
+  void pop() override { inside_->pop(); }
+  const base::Error* fault() override { return inside_->fault(); }
   void give_up() override { inside_->give_up(); }
   [[nodiscard]] std::byte* rkey_ptr(std::uint64_t addr, std::uint32_t rkey, std::size_t bytes) const override {
     return inside_->rkey_ptr(addr, rkey, bytes);
@@ -45,7 +32,52 @@ class Late final : public Channel {
 
  private:
   std::unique_ptr<Channel> inside_;
+};
+
+// What has come is seen only behind a look for a fault, which some request of the channel has made likely.
+class Late final : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  Result<bool> next(Arrival& arrival) override {
+    const bool came = LACUNA_TRY(Wrapped::next(arrival));
+    if (came && shown_) return true;
+    arrival.failed = came && !has_come_;
+    has_come_ = came;
+    return false;
+  }
+  void pop() override {
+    shown_ = has_come_ = false;
+    Wrapped::pop();
+  }
+  const base::Error* fault() override {
+    shown_ = has_come_;
+    return has_come_ ? nullptr : Wrapped::fault();
+  }
+
+ private:
   bool has_come_ = false, shown_ = false;
+};
+
+// Its connection has ended. Some of its requests fail before a look finds that, others while a first look finds
+// nothing, and then it is there to be found.
+class Ending final : public Wrapped {
+ public:
+  using Wrapped::Wrapped;
+  Result<bool> next(Arrival& arrival) override {
+    const bool came = LACUNA_TRY(Wrapped::next(arrival));
+    if (came) return true;
+    arrival.failed = failed_ <= looks_ && failed_ < 2;
+    failed_ += arrival.failed ? 1 : 0;
+    return false;
+  }
+  const base::Error* fault() override {
+    if (failed_ == 0) return Wrapped::fault();
+    return looks_++ == 0 ? nullptr : &ended_;
+  }
+
+ private:
+  int failed_ = 0, looks_ = 0;
+  base::Error ended_{base::Code::peer_lost, "the connection has ended"};
 };
 
 // A message there and one back, each of which finds its receiver asleep. The simulated world says so if all ranks sleep
@@ -64,6 +96,21 @@ TEST(Idle, TakesWhatALookForFaultsHasFound) {
       LACUNA_END_TRY(ranks.wait(request));
     }
     LACUNA_END_EXPECT(in == out);
+    return {};
+  };
+  EXPECT_EQ(in_model(2, options, program), "");
+}
+
+// Both ranks wait for a message that never comes.
+TEST(Idle, FindsAnEndWhoseLastWordsCameMeanwhile) {
+  protocol::Options options;
+  options.wrap_channel = [](std::unique_ptr<Channel> channel) { return std::make_unique<Ending>(std::move(channel)); };
+  const Program program = [](protocol::Communicator& ranks) -> std::string {
+    const layout::Layout layout = support::value(layout::Layout::bytes(100));
+    std::vector<std::byte> in(100);
+    protocol::Request* const request = LACUNA_END_TRY(ranks.irecv(in.data(), layout, 1 - ranks.rank(), 3));
+    const Result<protocol::Status> ended = ranks.wait(request);
+    LACUNA_END_EXPECT(!ended && ended.error().message.contains("the connection has ended"));
     return {};
   };
   EXPECT_EQ(in_model(2, options, program), "");
