@@ -1,4 +1,5 @@
 #include "lacuna/protocol/communicator/communicator.hpp"
+#include "lacuna/base/rarely.hpp"
 
 #include <fmt/format.h>
 
@@ -154,7 +155,13 @@ bool Communicator::is_done(const Request* request) const {
 
 Result<Status> Communicator::wait(Request* request) {
   auto lock = parts_->enter();
-  LACUNA_TRY(parts_->progress.until(lock, [&] { return request->state == Request::State::done; }, kForever));
+  const auto done = [&] { return request->state == Request::State::done; };
+  if (Result<void> waited = parts_->progress.until(lock, done, kForever); !waited) {
+    LACUNA_RARELY("wait: the context fails");
+    parts_->completion.give_up(*request);  // its memory is the caller's now
+    parts_->local.requests.give_back(request);
+    return std::unexpected(std::move(waited).error());
+  }
   return parts_->end(request);
 }
 
