@@ -69,6 +69,7 @@ OPEN = {
     "lacuna/mpi/report/passed.hpp",
     "lacuna/mpi/process/comms.hpp",
     "lacuna/mpi/process/descriptor.hpp",
+    "lacuna/mpi/process/distance.hpp",
     "lacuna/mpi/inter_node/transport.hpp",
     "lacuna/mpi/messages/batch.hpp",
     "lacuna/mpi/messages/exchange.hpp",

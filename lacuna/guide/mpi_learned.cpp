@@ -27,6 +27,7 @@ Result<std::int64_t> bytes_of_entry(const Json& json, const char* name, const st
 Result<std::optional<MpiLearned>> mpi_learned_in(const Json& json, const std::string& where) {
   MpiLearned made;
   made.version = LACUNA_TRY(text(json, "library_version", where));
+  const std::optional<Distance> distance = distance_from_name(json.value("distance", std::string(distance_name(Distance::near))));
   const std::optional<MpiUse> use = mpi_use_from_name(LACUNA_TRY(text(json, "use", where)));
   made.piece.bytes = LACUNA_TRY(bytes_of_entry(json, "bytes", where));
   made.piece.run = LACUNA_TRY(bytes_of_entry(json, "run", where));
@@ -36,7 +37,8 @@ Result<std::optional<MpiLearned>> mpi_learned_in(const Json& json, const std::st
   const std::optional<MpiWay> first = LACUNA_TRY(way_of_entry(ways[0], where));
   const std::optional<MpiWay> second = LACUNA_TRY(way_of_entry(ways[1], where));
   const LearnedRatio ratio = LACUNA_TRY(ratio_in(json, where));
-  if (!use || !first || !second || !mpi_way_serves(*first, *use) || !mpi_way_serves(*second, *use)) return std::nullopt;
+  if (!distance || !use || !first || !second || !mpi_way_serves(*first, *use) || !mpi_way_serves(*second, *use)) return std::nullopt;
+  made.distance = *distance;
   made.use = *use;
   made.first = *first;
   made.second = *second;
@@ -46,9 +48,15 @@ Result<std::optional<MpiLearned>> mpi_learned_in(const Json& json, const std::st
 }
 
 Json json_of_learned(const MpiLearned& one) {
-  return {{"library_version", one.version}, {"use", mpi_use_name(one.use)}, {"bytes", one.piece.bytes},
-          {"run", one.piece.run},           {"listed", one.piece.listed},   {"ways", {mpi_way_name(one.first), mpi_way_name(one.second)}},
-          {"log_ratio", one.log_ratio},     {"samples", one.samples}};
+  return {{"library_version", one.version},
+          {"distance", distance_name(one.distance)},
+          {"use", mpi_use_name(one.use)},
+          {"bytes", one.piece.bytes},
+          {"run", one.piece.run},
+          {"listed", one.piece.listed},
+          {"ways", {mpi_way_name(one.first), mpi_way_name(one.second)}},
+          {"log_ratio", one.log_ratio},
+          {"samples", one.samples}};
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ std::optional<MpiLearned> MpiLearner::end_round(MpiPrices& prices, std::int64_t 
   if (!decided) return std::nullopt;
   const Subject& subject = contests_.subject(decided->at);
   MpiLearned found{.version = version_,
+                   .distance = subject.distance,
                    .use = subject.use,
                    .piece = subject.piece,
                    .first = decided->best,
@@ -25,7 +26,7 @@ std::optional<MpiLearned> MpiLearner::end_round(MpiPrices& prices, std::int64_t 
   std::erase_if(learned_, [&](const MpiLearned& old) { return old.same(found); });
   learned_.push_back(found);
   if (options_.learning != Learning::on) return std::nullopt;
-  prices.learn(found);
+  if (found.distance == prices.distance()) prices.learn(found);
   return found;
 }
 
@@ -42,7 +43,7 @@ MpiLearner::Started MpiLearner::start(MpiPrices& prices, const Transfer& transfe
     if (!other) return std::nullopt;
     return {{.way = *other, .ns = prices.ns(transfer.use, *other, transfer.piece).value_or(0)}};
   };
-  const Subject subject{.use = transfer.use, .piece = transfer.piece};
+  const Subject subject{.distance = prices.distance(), .use = transfer.use, .piece = transfer.piece};
   const auto trial = contests_.next(subject, chosen, ns, all_ns_, beside);
   if (!trial) return {.way = chosen, .learned = std::move(learned)};
   round_ = {.number = trial->number, .of = transfer, .began = now, .waits = waits_};

@@ -39,9 +39,10 @@ class MpiLearner {
   };
   /// A transfer begins, at `now` nanoseconds.
   struct Started {
-    MpiWay way{};                       ///< that it goes
-    bool tries = false;                 ///< it is part of a trial
-    std::optional<MpiLearned> learned;  ///< by the round that has ended. Choices may have changed
+    MpiWay way{};        ///< that it goes
+    bool tries = false;  ///< it is part of a trial
+    /// By the round that has ended. Choices may have changed. What is of another distance is for the caller to learn.
+    std::optional<MpiLearned> learned;
   };
   Started start(MpiPrices& prices, const Transfer& transfer, std::int64_t now);
   /// The transfer that was to come next in a trial went another way than it had to.
@@ -60,6 +61,7 @@ class MpiLearner {
 
  private:
   struct Subject {
+    Distance distance{};
     MpiUse use{};
     Piece piece;
     bool operator==(const Subject&) const = default;

@@ -99,17 +99,20 @@ base::Result<MpiPrices> MpiPrices::read(const std::string& file, MpiLibrary libr
   return std::move(profile.made);
 }
 
-std::string MpiPrices::file_of(MpiLibrary library) {
+std::string MpiPrices::file_of(MpiLibrary library, Distance distance) {
   if (const char* named = std::getenv("LACUNA_MPI_PROFILE"); named != nullptr && *named != '\0') return named;
-  return fmt::format("{}/mpi-{}.json", profiles_folder(), mpi_library_name(library));
+  return fmt::format("{}/mpi-{}{}.json", profiles_folder(), mpi_library_name(library), distance == Distance::near ? "" : "-distant");
 }
 
-MpiPrices MpiPrices::find(MpiLibrary library, std::string_view version) {
-  MpiPrices found = of_file(library, version);
-  const std::string learned = learned_file(file_of(library));
+std::string MpiPrices::learned_file_of(MpiLibrary library) { return learned_file(file_of(library, Distance::near)); }
+
+MpiPrices MpiPrices::find(MpiLibrary library, Distance distance, std::string_view version) {
+  MpiPrices found = of_file(library, distance, version);
+  found.distance_ = distance;
+  const std::string learned = learned_file_of(library);
   if (access(learned.c_str(), F_OK) != 0) return found;
   if (base::Result<std::vector<MpiLearned>> read = read_mpi_learned(learned)) {
-    std::erase_if(*read, [&](const MpiLearned& one) { return !version.empty() && one.version != version; });
+    std::erase_if(*read, [&](const MpiLearned& one) { return one.distance != distance || (!version.empty() && one.version != version); });
     found.learned_ = *std::move(read);
   } else {
     found.warning_ += fmt::format("{}{}; it is left out", found.warning_.empty() ? "" : ". ", read.error().message);
@@ -117,13 +120,13 @@ MpiPrices MpiPrices::find(MpiLibrary library, std::string_view version) {
   return found;
 }
 
-MpiPrices MpiPrices::of_file(MpiLibrary library, std::string_view version) {
-  const std::string file = file_of(library);
-  if (access(file.c_str(), F_OK) != 0) return usual(library);
+MpiPrices MpiPrices::of_file(MpiLibrary library, Distance distance, std::string_view version) {
+  const std::string file = file_of(library, distance);
+  if (access(file.c_str(), F_OK) != 0) return usual(library, distance);
   base::Result<MpiPrices> found = read(file, library);
   const bool of_version = !found || version.empty() || found->version_ == version;
   if (found && of_version && found->machine() == machine_name()) return *std::move(found);
-  MpiPrices instead = usual(library);
+  MpiPrices instead = usual(library, distance);
   const std::string why = !found        ? found.error().message
                           : !of_version ? fmt::format("{} is of {}, this is {}", file, found->version_, version)
                                         : fmt::format("{} was measured on {}, this is {}", file, found->machine(), machine_name());

@@ -34,6 +34,7 @@ constexpr bool waits_for_all(MpiUse use) {
 constexpr std::array<std::string_view, kMpiUses> kUses{"send",   "later",   "alltoall", "alltoallv", "alltoallw", "allgather", "allgatherv",
                                                        "gather", "gatherv", "scatter",  "scatterv",  "bcast",     "neighbor"};
 constexpr std::array<std::string_view, kMpiLibraries> kLibraries{"open_mpi", "mpich", "mpich_4_0", "intel"};
+constexpr std::array<std::string_view, kDistances> kDistanceNames{"near", "distant"};
 
 template <class Enum, std::size_t N>
 std::optional<Enum> named(const std::array<std::string_view, N>& names, std::string_view name) {
@@ -46,6 +47,8 @@ std::optional<Enum> named(const std::array<std::string_view, N>& names, std::str
 
 std::string_view mpi_library_name(MpiLibrary library) { return kLibraries.at(static_cast<std::size_t>(library)); }
 std::optional<MpiLibrary> mpi_library_from_name(std::string_view name) { return named<MpiLibrary>(kLibraries, name); }
+std::string_view distance_name(Distance distance) { return kDistanceNames.at(static_cast<std::size_t>(distance)); }
+std::optional<Distance> distance_from_name(std::string_view name) { return named<Distance>(kDistanceNames, name); }
 std::string_view mpi_use_name(MpiUse use) { return kUses.at(static_cast<std::size_t>(use)); }
 std::optional<MpiUse> mpi_use_from_name(std::string_view name) { return named<MpiUse>(kUses, name); }
 std::string_view mpi_way_name(MpiWay way) { return kWays.at(static_cast<std::size_t>(way)).name; }
@@ -55,6 +58,11 @@ std::optional<MpiWay> mpi_way_from_name(std::string_view name) {
   return static_cast<MpiWay>(found - kWays.begin());
 }
 bool mpi_way_serves(MpiWay way, MpiUse use) { return kWays.at(static_cast<std::size_t>(way)).serves(use); }
+
+Distance distance_of(double line_ns, std::optional<Distance> before) {
+  const double margin = !before ? 1 : *before == Distance::near ? usual::kLineMargin : 1 / usual::kLineMargin;
+  return line_ns > usual::kDistantLine * margin ? Distance::distant : Distance::near;
+}
 
 MpiWay forced_mpi_way(std::optional<MpiWay> way, std::int64_t offered_from, MpiUse use, std::int64_t bytes) {
   const MpiWay forced = way ? *way : bytes >= offered_from ? MpiWay::offered : MpiWay::packed;
@@ -98,7 +106,8 @@ MpiWay MpiPrices::expect_best(MpiUse use, const Piece& piece, unsigned ways) con
   for (const MpiWay way : {MpiWay::packed, MpiWay::offered}) {
     if (!holds(ways, way)) continue;
     std::optional<double> expected = ns(use, way, piece);
-    const bool short_window = way == MpiWay::offered && is_message(use) && piece.bytes <= usual::kEagerBytes;
+    // Between distant CPUs every way's lines come from elsewhere.
+    const bool short_window = way == MpiWay::offered && is_message(use) && piece.bytes <= usual::kEagerBytes && distance_ == Distance::near;
     if (expected && short_window) *expected /= usual::kWindowGain;
     if (expected && way == MpiWay::offered && shares_cpus_ && waits_for_all(use)) *expected *= kSharedCpus;
     if (!expected || *expected >= std::min(least, host * gain_of(use, way, piece))) continue;
@@ -156,7 +165,7 @@ void MpiPrices::learn(const MpiLearned& learned) {
 }
 
 bool MpiLearned::same(const MpiLearned& other) const {
-  return version == other.version && use == other.use && piece == other.piece &&
+  return version == other.version && distance == other.distance && use == other.use && piece == other.piece &&
          ((first == other.first && second == other.second) || (first == other.second && second == other.first));
 }
 

@@ -6,6 +6,8 @@
 //                                                 ▲
 //                    usual_mpi/*/*.inc: the same, measured once, for machines that have no profile
 //
+// Each twice: between CPUs that are near one another, and between distant ones.
+//
 //   programs that learn (mpi_learner.hpp) ── which of two ways was faster for a piece ──▶ overrules what is expected
 #pragma once
 
@@ -34,6 +36,17 @@ inline constexpr std::size_t kMpiLibraries = 4;
 /// 2022, for all other CPUs, too.
 enum class UsualCpu : std::uint8_t { zen4, zen5 };
 [[nodiscard]] UsualCpu usual_cpu(const base::CpuKind& kind = base::cpu_kind());
+
+/// How far the CPUs of two ranks are from one another. Which way is best depends on that: what takes a message from one
+/// cache to another takes three times as long between distant CPUs, and what works in a CPU's own cache does not.
+enum class Distance : std::uint8_t { near, distant };
+inline constexpr std::size_t kDistances = 2;
+/// "near", "distant".
+[[nodiscard]] std::string_view distance_name(Distance distance);
+[[nodiscard]] std::optional<Distance> distance_from_name(std::string_view name);
+/// By what it takes to read a cache line that the other CPU has written. `before`: what it was, which a time near the
+/// bound leaves as it is; nothing: it was not known.
+[[nodiscard]] Distance distance_of(double line_ns, std::optional<Distance> before = std::nullopt);
 
 /// What the data is for.
 enum class MpiUse : std::uint8_t {
@@ -93,39 +106,44 @@ static_assert(kMpiAxes.size() <= Sheet::kMostCells);
 /// the next, by the second way beside the first.
 struct MpiLearned {
   std::string version;  ///< of the MPI, as MpiPrices::find() is told
+  Distance distance{};
   MpiUse use{};
   Piece piece;
   MpiWay first{}, second{};
   double log_ratio = 0;  ///< logarithm of the second's time over the first's, a mean over
   int samples = 0;       ///< pairs of transfers
-  /// Of the same MPI, use, piece and ways, whichever is called first.
+  /// Of the same MPI, distance, use, piece and ways, whichever is called first.
   [[nodiscard]] bool same(const MpiLearned& other) const;
 };
 /// Beside a profile (learned_file() in guide.hpp), as read_learned() and merge_learned() do it.
 base::Result<std::vector<MpiLearned>> read_mpi_learned(const std::string& file);
 base::Result<void> merge_mpi_learned(const std::string& file, std::span<const MpiLearned> learned);
 
-/// The times of one MPI on one machine.
+/// The times of one MPI on one machine, between CPUs that are so far from one another.
 class MpiPrices {
  public:
   /// Where nothing was measured.
-  static const MpiPrices& usual(MpiLibrary library, UsualCpu cpu = usual_cpu());
+  static const MpiPrices& usual(MpiLibrary library, Distance distance, UsualCpu cpu = usual_cpu());
   /// Of `lacuna guide --mpi`. Errors: io; invalid_argument (not such a file, or another library's; what is wrong is
   /// named).
   static base::Result<MpiPrices> read(const std::string& file, MpiLibrary library);
   /// Those of file_of(), if it was measured on this machine; else the usual ones, and a warning() if there is such a
   /// file.
   /// `version`: the first line of MPI_Get_library_version, of which alone they hold; empty: of any.
-  static MpiPrices find(MpiLibrary library, std::string_view version = {});
-  /// mpi-LIBRARY.json in profiles_folder(); LACUNA_MPI_PROFILE names another file.
-  [[nodiscard]] static std::string file_of(MpiLibrary library);
+  static MpiPrices find(MpiLibrary library, Distance distance, std::string_view version = {});
+  /// mpi-LIBRARY.json in profiles_folder(), between distant CPUs mpi-LIBRARY-distant.json; LACUNA_MPI_PROFILE names
+  /// another file, which holds for all.
+  [[nodiscard]] static std::string file_of(MpiLibrary library, Distance distance);
+  /// Where what programs learned is, of all distances.
+  [[nodiscard]] static std::string learned_file_of(MpiLibrary library);
 
   /// Expected nanoseconds; nothing: the way does not serve that use.
   [[nodiscard]] std::optional<double> ns(MpiUse use, MpiWay way, const Piece& piece) const;
   /// The best of those ways whose bits are set. The host's is left only for a way that is expected to take less than
   /// kGain of it: what is expected errs by some percent, and a program may not be slower than without. A short message
-  /// leaves it for shared memory only for less than usual::kWindowGain of that: 4 KiB in blocks of 128 B, between other
-  /// work, took 1.12 us by Open MPI and 1.3 offered, which one after the other take 1.1 and 0.9.
+  /// leaves it for shared memory only for less than usual::kWindowGain of that, between near CPUs: 4 KiB in blocks of
+  /// 128 B, between other work, took 1.12 us by Open MPI and 1.3 offered, which one after the other take 1.1 and 0.9.
+  /// Between distant CPUs 4 KiB in 16 runs took 2.6 us by Open MPI and 1.5 to 1.8 offered, between other work as well.
   /// What was learned of nearly the same piece overrules all that.
   [[nodiscard]] MpiWay choose(MpiUse use, const Piece& piece, unsigned ways = ~0U) const;
   /// The way of least expected time but for these, of those whose bits are set.
@@ -154,6 +172,7 @@ class MpiPrices {
   void learn(const MpiLearned& learned);
   [[nodiscard]] std::span<const MpiLearned> learned() const { return learned_; }
 
+  [[nodiscard]] Distance distance() const { return distance_; }
   [[nodiscard]] const std::string& machine() const { return machine_; }  ///< empty: usual prices
   [[nodiscard]] const std::string& file() const { return file_; }        ///< empty: usual prices
   [[nodiscard]] const std::string& warning() const { return warning_; }  ///< why a file does not hold; or empty
@@ -161,14 +180,15 @@ class MpiPrices {
  private:
   friend struct MpiProfile;                 // reads them
   static constexpr std::size_t kForms = 2;  // regular, listed
-  static MpiPrices make_usual(MpiLibrary library, UsualCpu cpu);
-  static MpiPrices of_file(MpiLibrary library, std::string_view version);
+  static MpiPrices make_usual(MpiLibrary library, Distance distance, UsualCpu cpu);
+  static MpiPrices of_file(MpiLibrary library, Distance distance, std::string_view version);
   [[nodiscard]] MpiWay expect_best(MpiUse use, const Piece& piece, unsigned ways) const;
   // Of the host's time that the way may take, so that it is chosen.
   [[nodiscard]] double gain_of(MpiUse use, MpiWay way, const Piece& piece) const;
   [[nodiscard]] bool is_faster(MpiUse use, const Piece& piece, MpiWay way, MpiWay than) const;
   std::array<std::array<std::array<Sheet, kMpiWays>, kForms>, kMpiUses> sheets_{};
   MpiThresholds thresholds_;
+  Distance distance_ = Distance::near;
   std::string machine_, version_, file_, warning_;
   std::vector<MpiLearned> learned_;
   bool shares_cpus_ = false;

@@ -1,4 +1,4 @@
-// Times of an MPI's ways on machines that have no profile: the sheets of usual_mpi/CPU/LIBRARY.inc, each of which
+// Times of an MPI's ways on machines that have no profile: the sheets of usual_mpi/*/LIBRARY.inc, each of which
 // `lacuna guide --mpi` measured on the machine that its first lines name (scripts/usual_ways.py writes them).
 #include "lacuna/guide/mpi_ways.hpp"
 
@@ -41,6 +41,23 @@ void zen5_sheets(MpiLibrary library, const TakeSheet& sheet) {
   }
 }
 
+// Of distant CPUs.
+template <class TakeSheet>
+void distant_sheets(MpiLibrary library, const TakeSheet& sheet) {
+  switch (library) {
+    case MpiLibrary::open_mpi:
+#include "lacuna/guide/usual_mpi/zen5_distant/open_mpi.inc"
+      break;
+    case MpiLibrary::mpich:
+#include "lacuna/guide/usual_mpi/zen5_distant/mpich.inc"
+      break;
+    case MpiLibrary::mpich_4_0: zen4_sheets(library, sheet); break;  // not measured between distant CPUs
+    case MpiLibrary::intel:
+#include "lacuna/guide/usual_mpi/zen5_distant/intel.inc"
+      break;
+  }
+}
+
 }  // namespace
 
 UsualCpu usual_cpu(const base::CpuKind& kind) {
@@ -48,13 +65,16 @@ UsualCpu usual_cpu(const base::CpuKind& kind) {
   return kind.amd && kind.family >= kZen5 ? UsualCpu::zen5 : UsualCpu::zen4;
 }
 
-MpiPrices MpiPrices::make_usual(MpiLibrary library, UsualCpu cpu) {
+MpiPrices MpiPrices::make_usual(MpiLibrary library, Distance distance, UsualCpu cpu) {
   MpiPrices made;
+  made.distance_ = distance;
   made.thresholds_ = usual_thresholds(library);
   const auto sheet = [&](MpiUse use, bool listed, MpiWay way, const Ns& ns) {
     made.sheets_.at(static_cast<std::size_t>(use)).at(listed ? 1 : 0).at(static_cast<std::size_t>(way)) = Sheet(ns);
   };
-  if (cpu == UsualCpu::zen5) {
+  if (distance == Distance::distant) {
+    distant_sheets(library, sheet);
+  } else if (cpu == UsualCpu::zen5) {
     zen5_sheets(library, sheet);
   } else {
     zen4_sheets(library, sheet);
@@ -62,17 +82,22 @@ MpiPrices MpiPrices::make_usual(MpiLibrary library, UsualCpu cpu) {
   return made;
 }
 
-const MpiPrices& MpiPrices::usual(MpiLibrary library, UsualCpu cpu) {
-  const auto make_all = [](UsualCpu each) {
-    return std::array<MpiPrices, kMpiLibraries>{make_usual(MpiLibrary::open_mpi, each), make_usual(MpiLibrary::mpich, each),
-                                                make_usual(MpiLibrary::mpich_4_0, each), make_usual(MpiLibrary::intel, each)};
+const MpiPrices& MpiPrices::usual(MpiLibrary library, Distance distance, UsualCpu cpu) {
+  using All = std::array<MpiPrices, kMpiLibraries>;
+  const auto make_all = [](Distance of, UsualCpu each) {
+    return All{make_usual(MpiLibrary::open_mpi, of, each), make_usual(MpiLibrary::mpich, of, each),
+               make_usual(MpiLibrary::mpich_4_0, of, each), make_usual(MpiLibrary::intel, of, each)};
   };
   const auto number = static_cast<std::size_t>(library);
+  if (distance == Distance::distant) {  // of a Zen 5, for all CPUs
+    static const All distant = make_all(Distance::distant, UsualCpu::zen5);
+    return distant.at(number);
+  }
   if (cpu == UsualCpu::zen5) {
-    static const std::array zen5 = make_all(UsualCpu::zen5);
+    static const All zen5 = make_all(Distance::near, UsualCpu::zen5);
     return zen5.at(number);
   }
-  static const std::array zen4 = make_all(UsualCpu::zen4);
+  static const All zen4 = make_all(Distance::near, UsualCpu::zen4);
   return zen4.at(number);
 }
 

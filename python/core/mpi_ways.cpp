@@ -14,6 +14,12 @@ guide::MpiLibrary library_of(const std::string& name) {
   return *library;
 }
 
+guide::Distance distance_of(const std::string& name) {
+  const auto distance = guide::distance_from_name(name);
+  if (!distance) throw nb::value_error(("no distance \"" + name + "\"; there are near and distant").c_str());
+  return *distance;
+}
+
 // What the environment of the program forces.
 struct Forced {
   std::optional<guide::MpiWay> way;
@@ -46,8 +52,20 @@ nb::dict uses_of(const guide::MpiPrices& prices, const guide::Piece& piece, cons
 
 void bind_mpi_ways(nb::module_& m) {
   m.def(
-      "mpi_profile_file", [](const std::string& library) { return guide::MpiPrices::file_of(library_of(library)); }, "library"_a,
-      "Where the times of an MPI's ways are, or would be.");
+      "mpi_profile_file",
+      [](const std::string& library, const std::string& distance) {
+        return guide::MpiPrices::file_of(library_of(library), distance_of(distance));
+      },
+      "library"_a, "distance"_a = "near", "Where the times of an MPI's ways between near or distant CPUs are, or would be.");
+  m.def(
+      "distance_of",
+      [](double line_ns, const std::string& before) {
+        const auto was = before.empty() ? std::nullopt : std::optional(distance_of(before));
+        return std::string(guide::distance_name(guide::distance_of(line_ns, was)));
+      },
+      "line_ns"_a, "before"_a = "",
+      "'near' or 'distant', by the nanoseconds that a CPU takes to read a line which another CPU has written. `before`: what "
+      "it was until now. That stays unless the time is clearly beyond the bound.");
   m.def(
       "check_mpi_profile",
       [](const std::string& file, const std::string& library) {
@@ -56,10 +74,11 @@ void bind_mpi_ways(nb::module_& m) {
       "file"_a, "library"_a, "Raises ValueError where the file is no such profile.");
   m.def(
       "mpi_ways",
-      [](const layout::Layout& layout, const std::string& library, const std::string& way, std::int64_t offered_from, bool crowded) {
+      [](const layout::Layout& layout, const std::string& library, const std::string& way, std::int64_t offered_from, bool crowded,
+         const std::string& distance) {
         const Forced forced{.way = guide::mpi_way_from_name(way), .offered_from = offered_from};
         if (!way.empty() && !forced.way) throw nb::value_error(("no way \"" + way + "\"; there are host, packed and offered").c_str());
-        guide::MpiPrices prices = guide::MpiPrices::find(library_of(library));
+        guide::MpiPrices prices = guide::MpiPrices::find(library_of(library), distance_of(distance));
         if (crowded) prices.share_cpus();
         nb::dict found;
         found["file"] = prices.file();
@@ -67,10 +86,11 @@ void bind_mpi_ways(nb::module_& m) {
         found["uses"] = uses_of(prices, guide::Piece::of(layout, 1), forced, crowded);
         return found;
       },
-      "layout"_a, "library"_a, "way"_a = "", "offered_from"_a = 0, "crowded"_a = false,
+      "layout"_a, "library"_a, "way"_a = "", "offered_from"_a = 0, "crowded"_a = false, "distance"_a = "near",
       "What a preloaded program of that MPI does with such data, by use: {file, warning, uses: {send: {chosen, ns: {way: "
       "nanoseconds}}}}. `way`, `offered_from`: forced, as LACUNA_MPI_WAY and LACUNA_MPI_OFFER (bytes) do; empty and 0: not. "
-      "`crowded`: of a job with more ranks than CPUs, whose MPI_Send goes as its MPI_Isend.");
+      "`crowded`: of a job with more ranks than CPUs, whose MPI_Send goes as its MPI_Isend. `distance`: of the CPUs, near or "
+      "distant.");
 }
 
 }  // namespace lacuna::python

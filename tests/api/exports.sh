@@ -11,7 +11,7 @@ failed=0
 for library in "$@"; do
   exported=$(nm -D --defined-only "$library" | awk '{sub(/@.*/, "", $NF); print $NF}' | sort -u)
   case $(basename "$library") in
-    liblacuna_mpi_*) allowed='^(P?MPIX?_[A-Za-z0-9_]+|dlsym|lacuna_mpi_force_way|lacuna_mpi_host_function)$' wanted='MPI_Send' ;;
+    liblacuna_mpi_*) allowed='^(P?MPIX?_[A-Za-z0-9_]+|dlsym|lacuna_mpi_force_way|lacuna_mpi_line_ns|lacuna_mpi_host_function)$' wanted='MPI_Send' ;;
     libplugin_*) allowed='^nixl_plugin_(init|fini)$' wanted='nixl_plugin_init' ;;
     *) allowed='^lacuna_[a-z0-9_]+$' wanted=$(grep -ohE '\blacuna_[a-z0-9_]+\(' "$headers"/*.h | tr -d '(' | sort -u) ;;
   esac

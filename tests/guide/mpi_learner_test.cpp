@@ -72,7 +72,7 @@ class MpiLearns : public testing::Test {
     return {.bytes = 4096, .run = 64};
   }
 
-  MpiPrices prices_ = MpiPrices::usual(MpiLibrary::mpich, guide::UsualCpu::zen4);
+  MpiPrices prices_ = MpiPrices::usual(MpiLibrary::mpich, guide::Distance::near, guide::UsualCpu::zen4);
   Piece piece_ = open_question();
   double base_ns_ = *prices_.ns(kUse, prices_.choose(kUse, piece_), piece_);
   double now_ = 1, noise_ = 0, computes_ns_ = 0;
@@ -177,7 +177,7 @@ TEST_F(MpiLearns, AndChoosesAsEverWhereItObserves) {
 TEST_F(MpiLearns, OverruleWhatIsExpectedOfNearPiecesOnly) {
   const auto [first, second] = first_two();
   prices_.learn({.version = "", .use = kUse, .piece = piece_, .first = first, .second = second, .log_ratio = -0.1, .samples = 4});
-  const MpiPrices usual = MpiPrices::usual(MpiLibrary::mpich, guide::UsualCpu::zen4);
+  const MpiPrices usual = MpiPrices::usual(MpiLibrary::mpich, guide::Distance::near, guide::UsualCpu::zen4);
   EXPECT_EQ(prices_.choose(kUse, piece_), second);
   for (const Piece& other : {Piece{.bytes = 4 * piece_.bytes, .run = piece_.run}, Piece{.bytes = piece_.bytes, .run = 4 * piece_.run},
                              Piece{.bytes = piece_.bytes, .run = piece_.run, .listed = true}})
@@ -191,7 +191,7 @@ TEST_F(MpiLearns, OverruleWhatIsExpectedOfNearPiecesOnly) {
 // Whatever comparisons say, and if each way is better than the next one all round: one that can be is chosen.
 TEST_F(MpiLearns, NothingThatCannotBe) {
   for (int round = 0; round < 2000; ++round) {
-    MpiPrices prices = MpiPrices::usual(MpiLibrary::open_mpi, guide::UsualCpu::zen4);
+    MpiPrices prices = MpiPrices::usual(MpiLibrary::open_mpi, guide::Distance::near, guide::UsualCpu::zen4);
     const auto draw = [&](std::int64_t below) { return static_cast<std::size_t>(random_.below(below)); };
     const auto use = static_cast<MpiUse>(draw(std::int64_t{guide::kMpiUses}));
     for (int i = 0; i < 4; ++i) {
@@ -218,7 +218,7 @@ class MpiLearnedFile : public testing::Test {
   ~MpiLearnedFile() override { std::filesystem::remove_all(folder_); }
   MpiLearnedFile(const MpiLearnedFile&) = delete;
   MpiLearnedFile& operator=(const MpiLearnedFile&) = delete;
-  [[nodiscard]] std::string learned() const { return guide::learned_file(MpiPrices::file_of(MpiLibrary::mpich)); }
+  [[nodiscard]] std::string learned() const { return MpiPrices::learned_file_of(MpiLibrary::mpich); }
   static MpiLearned one(double log_ratio, const std::string& version = "MPICH 9") {
     return {.version = version,
             .use = kUse,
@@ -239,12 +239,34 @@ class MpiLearnedFile : public testing::Test {
 
 TEST_F(MpiLearnedFile, IsPartOfTheTimes) {
   EXPECT_EQ(learned(), folder_ + "/mpi-mpich.learned.json");
-  const MpiWay usual = MpiPrices::usual(MpiLibrary::mpich).choose(kUse, kPiece);  // of this machine, as find()
+  // Of this machine, as find().
+  const MpiWay usual = MpiPrices::usual(MpiLibrary::mpich, guide::Distance::near).choose(kUse, kPiece);
   ASSERT_EQ(usual, MpiWay::offered);
   merge(one(-0.3));
-  EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich, "MPICH 9").choose(kUse, kPiece), MpiWay::packed);
-  EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich, "MPICH 8").choose(kUse, kPiece), usual);
-  EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich, "MPICH 9").warning(), "");
+  EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich, guide::Distance::near, "MPICH 9").choose(kUse, kPiece), MpiWay::packed);
+  EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich, guide::Distance::near, "MPICH 8").choose(kUse, kPiece), usual);
+  EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich, guide::Distance::near, "MPICH 9").warning(), "");
+}
+
+// What is better between near CPUs says nothing of distant ones, and both are kept. Files of before distances were told
+// apart are of near ones.
+TEST_F(MpiLearnedFile, IsOfOneDistance) {
+  MpiLearned distant = one(0.3);
+  distant.distance = guide::Distance::distant;
+  merge(one(-0.3));
+  merge(distant);
+  const auto of = [&](guide::Distance distance) {
+    const MpiPrices found = MpiPrices::find(MpiLibrary::mpich, distance, "MPICH 9");
+    return found.learned().size() == 1 ? found.learned().front().log_ratio : 0;
+  };
+  EXPECT_EQ(guide::read_mpi_learned(learned()).value().size(), 2U);
+  EXPECT_DOUBLE_EQ(of(guide::Distance::near), -0.3);
+  EXPECT_DOUBLE_EQ(of(guide::Distance::distant), 0.3);
+  std::ifstream in(learned());
+  Json older = Json::parse(in);
+  for (Json& each : older["learned"]) each.erase("distance");
+  write(older.dump());
+  for (const MpiLearned& each : guide::read_mpi_learned(learned()).value()) EXPECT_EQ(each.distance, guide::Distance::near);
 }
 
 TEST_F(MpiLearnedFile, KeepsTheMean) {
@@ -273,23 +295,25 @@ TEST_F(MpiLearnedFile, ThatCannotBeReadChangesNothing) {
   for (const std::string& text :
        {std::string(), std::string("{"), std::string("[]"), with("bytes", 0), with("bytes", -5), with("bytes", "many"), with("run", 1e300),
         with("run", 0), with("use", 3), with("ways", Json::array({"host"})), with("ways", 3), with("ways", Json::array({1, 2})),
-        with("log_ratio", 1e9), with("log_ratio", nullptr), with("samples", -1), with("library_version", 7), with("listed", "yes")}) {
+        with("log_ratio", 1e9), with("log_ratio", nullptr), with("samples", -1), with("library_version", 7), with("listed", "yes"),
+        with("distance", 3)}) {
     write(text);
     const auto read = guide::read_mpi_learned(learned());
     ASSERT_FALSE(read) << text;
     EXPECT_TRUE(read.error().message.contains(learned())) << read.error().message;
-    const MpiPrices found = MpiPrices::find(MpiLibrary::mpich, "MPICH 9");
+    const MpiPrices found = MpiPrices::find(MpiLibrary::mpich, guide::Distance::near, "MPICH 9");
     EXPECT_TRUE(found.learned().empty());
     EXPECT_TRUE(found.warning().contains("left out")) << found.warning();
     merge(one(-0.2));
     EXPECT_EQ(guide::read_mpi_learned(learned()).value().size(), 1U) << text;
   }
   // What another version knows is skipped, and what another machine found out.
-  for (const std::string& text : {with("use", "teleport"), with("ways", Json::array({"host", "teleport"})), [&] {
-                                    Json elsewhere = right;
-                                    elsewhere["machine"] = "another";
-                                    return elsewhere.dump();
-                                  }()}) {
+  for (const std::string& text :
+       {with("use", "teleport"), with("distance", "elsewhere"), with("ways", Json::array({"host", "teleport"})), [&] {
+          Json elsewhere = right;
+          elsewhere["machine"] = "another";
+          return elsewhere.dump();
+        }()}) {
     write(text);
     EXPECT_TRUE(guide::read_mpi_learned(learned()).value().empty()) << text;
   }

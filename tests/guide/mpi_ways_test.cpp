@@ -14,11 +14,13 @@
 
 #include "lacuna/guide/guide.hpp"
 #include "lacuna/guide/usual_thresholds.hpp"
+#include "tests/guide/mock.hpp"
 #include "tests/support/random.hpp"
 
 namespace lacuna::test {
 namespace {
 
+using guide::Distance;
 using guide::MpiLibrary;
 using guide::MpiPrices;
 using guide::MpiUse;
@@ -29,11 +31,12 @@ using Json = nlohmann::json;
 
 constexpr std::array kLibraries{MpiLibrary::open_mpi, MpiLibrary::mpich, MpiLibrary::mpich_4_0, MpiLibrary::intel};
 
-// The usual times of each MPI and CPU, which no verdict of a test takes from the machine.
+// The usual times of each MPI, CPU and distance, which no verdict of a test takes from the machine.
 std::vector<const MpiPrices*> all_usual() {
   std::vector<const MpiPrices*> all;
-  for (const UsualCpu cpu : {UsualCpu::zen4, UsualCpu::zen5})
-    for (const MpiLibrary library : kLibraries) all.push_back(&MpiPrices::usual(library, cpu));
+  for (const Distance distance : {Distance::near, Distance::distant})
+    for (const UsualCpu cpu : {UsualCpu::zen4, UsualCpu::zen5})
+      for (const MpiLibrary library : kLibraries) all.push_back(&MpiPrices::usual(library, distance, cpu));
   return all;
 }
 constexpr std::array kWays{MpiWay::host, MpiWay::packed, MpiWay::offered};
@@ -84,7 +87,7 @@ class MpiProfiles : public testing::Test {
 
 TEST_F(MpiProfiles, AreWhatIsChosenBy) {
   write(flat().dump());
-  const MpiPrices prices = MpiPrices::find(MpiLibrary::mpich);
+  const MpiPrices prices = MpiPrices::find(MpiLibrary::mpich, Distance::near);
   EXPECT_EQ(prices.file(), file_);
   const auto chosen = [&](MpiUse use, std::int64_t bytes) { return prices.choose(use, {.bytes = bytes, .run = 8}); };
   EXPECT_EQ(chosen(MpiUse::send, 256), MpiWay::packed);  // 228 of 256
@@ -100,7 +103,7 @@ TEST_F(MpiProfiles, AreWhatIsChosenBy) {
 // MPIs move long runs without a copy of their own, and no sheet has such runs.
 TEST_F(MpiProfiles, LeaveLongRunsOfCollectivesToTheHost) {
   write(flat().dump());
-  const MpiPrices prices = MpiPrices::find(MpiLibrary::mpich);
+  const MpiPrices prices = MpiPrices::find(MpiLibrary::mpich, Distance::near);
   EXPECT_EQ(prices.choose(MpiUse::bcast, {.bytes = 1 << 20, .run = 32768}), MpiWay::offered);
   EXPECT_EQ(prices.choose(MpiUse::bcast, {.bytes = 1 << 20, .run = 32769}), MpiWay::host);
   EXPECT_EQ(prices.choose(MpiUse::alltoallw, {.bytes = 1 << 20, .run = 32769}), MpiWay::offered);
@@ -110,7 +113,7 @@ TEST_F(MpiProfiles, LeaveLongRunsOfCollectivesToTheHost) {
 TEST_F(MpiProfiles, LeaveToTheHostWhatIsHardlyFaster) {
   const auto with = [&](double share) {
     write(profile_of([&](MpiUse, MpiWay way, std::int64_t, std::int64_t) { return way == MpiWay::host ? 1000 : 1000 * share; }).dump());
-    return MpiPrices::find(MpiLibrary::mpich).choose(MpiUse::bcast, {.bytes = 4096, .run = 64});
+    return MpiPrices::find(MpiLibrary::mpich, Distance::near).choose(MpiUse::bcast, {.bytes = 4096, .run = 64});
   };
   EXPECT_EQ(with(0.96), MpiWay::host);
   EXPECT_EQ(with(0.94), MpiWay::packed);
@@ -119,7 +122,7 @@ TEST_F(MpiProfiles, LeaveToTheHostWhatIsHardlyFaster) {
 // At cells the times are those that were measured, between them they are between, and beyond they grow with the bytes.
 TEST_F(MpiProfiles, AreInterpolated) {
   write(flat().dump());
-  const MpiPrices prices = MpiPrices::find(MpiLibrary::mpich);
+  const MpiPrices prices = MpiPrices::find(MpiLibrary::mpich, Distance::near);
   const auto host = [&](double bytes, std::int64_t run) {
     return *prices.ns(MpiUse::send, MpiWay::host, {.bytes = static_cast<std::int64_t>(bytes), .run = run});
   };
@@ -135,7 +138,7 @@ TEST_F(MpiProfiles, AreInterpolated) {
 TEST_F(MpiProfiles, AreInterpolatedByTheNumberOfRuns) {
   const auto time = [](std::int64_t bytes, std::int64_t run) { return 500 + 15 * static_cast<double>(bytes) / static_cast<double>(run); };
   write(profile_of([&](MpiUse, MpiWay, std::int64_t bytes, std::int64_t run) { return time(bytes, run); }).dump());
-  const MpiPrices prices = MpiPrices::find(MpiLibrary::mpich);
+  const MpiPrices prices = MpiPrices::find(MpiLibrary::mpich, Distance::near);
   for (const std::int64_t bytes : {16384, 65536, 1048576}) {
     for (const std::int64_t run : {8, 9, 16, 25, 64, 100, 511, 2000}) {
       const std::optional<double> ns = prices.ns(MpiUse::send, MpiWay::host, {.bytes = bytes, .run = run});
@@ -148,17 +151,36 @@ TEST_F(MpiProfiles, OfAnotherMachineOrLibraryDoNotHold) {
   Json other = flat();
   other["machine"] = "another";
   write(other.dump());
-  EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich).file(), "");
-  EXPECT_NE(MpiPrices::find(MpiLibrary::mpich).warning().find("was measured on another"), std::string::npos);
+  EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich, Distance::near).file(), "");
+  EXPECT_NE(MpiPrices::find(MpiLibrary::mpich, Distance::near).warning().find("was measured on another"), std::string::npos);
   write(flat().dump());
-  EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich, "MPICH 9").file(), file_);
-  EXPECT_NE(MpiPrices::find(MpiLibrary::mpich, "MPICH 8").warning().find("is of MPICH 9, this is MPICH 8"), std::string::npos);
+  EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich, Distance::near, "MPICH 9").file(), file_);
+  EXPECT_NE(MpiPrices::find(MpiLibrary::mpich, Distance::near, "MPICH 8").warning().find("is of MPICH 9, this is MPICH 8"),
+            std::string::npos);
   EXPECT_NE(refusal_of(flat(), MpiLibrary::intel).find("is of mpich, not of intel"), std::string::npos);
   write("{");
-  EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich).file(), "");
+  EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich, Distance::near).file(), "");
   std::filesystem::remove(file_);
-  EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich).file(), "");
-  EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich).warning(), "");
+  EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich, Distance::near).file(), "");
+  EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich, Distance::near).warning(), "");
+}
+
+// Near and distant CPUs have files of their own, and what one lacks the usual times say.
+TEST_F(MpiProfiles, AreOfOneDistance) {
+  unsetenv("LACUNA_MPI_PROFILE");
+  const std::string folder = file_ + ".d";
+  const Variable home("XDG_CONFIG_HOME", folder);
+  const std::string near = MpiPrices::file_of(MpiLibrary::mpich, Distance::near);
+  const std::string distant = MpiPrices::file_of(MpiLibrary::mpich, Distance::distant);
+  EXPECT_TRUE(near.ends_with("/mpi-mpich.json")) << near;
+  EXPECT_TRUE(distant.ends_with("/mpi-mpich-distant.json")) << distant;
+  std::filesystem::create_directories(std::filesystem::path(near).parent_path());
+  std::ofstream(distant) << flat();
+  EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich, Distance::near).file(), "");
+  EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich, Distance::near).distance(), Distance::near);
+  EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich, Distance::distant).file(), distant);
+  EXPECT_EQ(MpiPrices::find(MpiLibrary::mpich, Distance::distant).distance(), Distance::distant);
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(MpiProfiles, HaveThresholds) {
@@ -167,7 +189,7 @@ TEST_F(MpiProfiles, HaveThresholds) {
     Json profile = flat();
     profile["thresholds"] = said;
     write(profile.dump());
-    const MpiPrices prices = MpiPrices::find(MpiLibrary::mpich);
+    const MpiPrices prices = MpiPrices::find(MpiLibrary::mpich, Distance::near);
     EXPECT_EQ(prices.warning(), "");
     return prices.thresholds();
   };
@@ -241,7 +263,7 @@ TEST(MpiWays, HaveNamesAndUsualTimes) {
 // What was found when these times were measured: MPICH's own datatypes take 20 times as long from 16 KiB on, and Open
 // MPI's are its best way of long runs in short blocks.
 TEST(MpiWays, DifferByMpi) {
-  const auto usual = [](MpiLibrary library) -> const MpiPrices& { return MpiPrices::usual(library, UsualCpu::zen4); };
+  const auto usual = [](MpiLibrary library) -> const MpiPrices& { return MpiPrices::usual(library, Distance::near, UsualCpu::zen4); };
   EXPECT_EQ(usual(MpiLibrary::mpich).choose(MpiUse::send, {.bytes = 65536, .run = 8}), MpiWay::offered);
   EXPECT_EQ(usual(MpiLibrary::mpich).choose(MpiUse::gather, {.bytes = 65536, .run = 8}), MpiWay::offered);
   EXPECT_EQ(usual(MpiLibrary::mpich).choose(MpiUse::later, {.bytes = 4096, .run = 8}), MpiWay::host);
@@ -252,7 +274,8 @@ TEST(MpiWays, DifferByMpi) {
 TEST(MpiWays, DifferByCpu) {
   int differ = 0;
   for (const MpiLibrary library : kLibraries) {
-    const MpiPrices &older = MpiPrices::usual(library, UsualCpu::zen4), &newer = MpiPrices::usual(library, UsualCpu::zen5);
+    const MpiPrices &older = MpiPrices::usual(library, Distance::near, UsualCpu::zen4),
+                    &newer = MpiPrices::usual(library, Distance::near, UsualCpu::zen5);
     for (const std::int64_t bytes : guide::kMpiBytes)
       for (const std::int64_t run : guide::kMpiRuns) {
         const Piece piece{.bytes = bytes, .run = run};
@@ -264,7 +287,42 @@ TEST(MpiWays, DifferByCpu) {
   EXPECT_EQ(guide::usual_cpu({.amd = true, .family = 26, .model = 2}), UsualCpu::zen5);
   EXPECT_EQ(guide::usual_cpu({.amd = false, .family = 26, .model = 2}), UsualCpu::zen4);
   EXPECT_EQ(guide::usual_cpu({}), UsualCpu::zen4);
-  EXPECT_EQ(&MpiPrices::usual(MpiLibrary::intel), &MpiPrices::usual(MpiLibrary::intel, guide::usual_cpu()));
+  EXPECT_EQ(&MpiPrices::usual(MpiLibrary::intel, Distance::near), &MpiPrices::usual(MpiLibrary::intel, Distance::near, guide::usual_cpu()));
+}
+
+// What is best between CPUs that share a cache is not what is best between distant ones: of messages of these sizes
+// Open MPI's own datatypes take a fifth more time than shared memory does near, and twice as much distant.
+TEST(MpiWays, DifferByDistance) {
+  const auto chosen = [](MpiLibrary library, Distance distance, const Piece& piece) {
+    return MpiPrices::usual(library, distance, UsualCpu::zen5).choose(MpiUse::send, piece);
+  };
+  constexpr Piece kPiece{.bytes = 65536, .run = 512};
+  EXPECT_EQ(chosen(MpiLibrary::open_mpi, Distance::near, kPiece), MpiWay::host);
+  EXPECT_EQ(chosen(MpiLibrary::open_mpi, Distance::distant, kPiece), MpiWay::offered);
+  for (const MpiLibrary library : {MpiLibrary::open_mpi, MpiLibrary::mpich, MpiLibrary::intel}) {
+    int differ = 0;
+    for (const std::int64_t bytes : guide::kMpiBytes) {
+      for (const std::int64_t run : guide::kMpiRuns) {
+        const Piece piece{.bytes = bytes, .run = run};
+        differ += chosen(library, Distance::near, piece) != chosen(library, Distance::distant, piece) ? 1 : 0;
+      }
+    }
+    EXPECT_GT(differ, 0) << guide::mpi_library_name(library);
+  }
+}
+
+TEST(MpiWays, ALineSaysHowFarCpusAre) {
+  constexpr double kBound = guide::usual::kDistantLine;
+  EXPECT_EQ(guide::distance_of(0), Distance::near);
+  EXPECT_EQ(guide::distance_of(kBound), Distance::near);
+  EXPECT_EQ(guide::distance_of(kBound + 1), Distance::distant);
+  EXPECT_EQ(guide::distance_of(kBound + 1, Distance::near), Distance::near);
+  EXPECT_EQ(guide::distance_of(kBound - 1, Distance::distant), Distance::distant);
+  EXPECT_EQ(guide::distance_of(2 * kBound, Distance::near), Distance::distant);
+  EXPECT_EQ(guide::distance_of(kBound / 2, Distance::distant), Distance::near);
+  for (const Distance distance : {Distance::near, Distance::distant})
+    EXPECT_EQ(guide::distance_from_name(guide::distance_name(distance)), distance);
+  EXPECT_EQ(guide::distance_from_name("far"), std::nullopt);
 }
 
 // Times of another machine err more than those of this one: what is not much faster there is left to the host.
@@ -292,7 +350,7 @@ TEST(MpiWays, LeaveMoreToTheHostByUsualTimes) {
 
 // The MPI moves what is packed, too, so another machine changes both times alike.
 TEST(MpiWays, PackLongMessagesAsSoonAsTheyGain) {
-  const MpiPrices& usual = MpiPrices::usual(MpiLibrary::intel, UsualCpu::zen4);
+  const MpiPrices& usual = MpiPrices::usual(MpiLibrary::intel, Distance::near, UsualCpu::zen4);
   constexpr unsigned kNotOffered = 1U << static_cast<unsigned>(MpiWay::host) | 1U << static_cast<unsigned>(MpiWay::packed);
   int between = 0;
   for (std::int64_t bytes = MpiPrices::kPackedAlike; bytes <= 1 << 20; bytes *= 2) {
@@ -307,7 +365,7 @@ TEST(MpiWays, PackLongMessagesAsSoonAsTheyGain) {
 
 // A window is not in the caches where a program does other work between messages; the MPI's own small memory is.
 TEST(MpiWays, LeaveShortMessagesToTheHostUnlessTheyGainMuch) {
-  const MpiPrices& usual = MpiPrices::usual(MpiLibrary::open_mpi, UsualCpu::zen4);
+  const MpiPrices& usual = MpiPrices::usual(MpiLibrary::open_mpi, Distance::near, UsualCpu::zen4);
   int between = 0;
   for (std::int64_t run = 8; run <= 2048; run += 8) {
     const Piece piece{.bytes = 4096, .run = run};
@@ -320,6 +378,11 @@ TEST(MpiWays, LeaveShortMessagesToTheHostUnlessTheyGainMuch) {
   }
   EXPECT_GT(between, 0);
   EXPECT_EQ(usual.choose(MpiUse::send, {.bytes = 65536, .run = 64}), MpiWay::offered);
+  const MpiPrices& distant = MpiPrices::usual(MpiLibrary::open_mpi, Distance::distant, UsualCpu::zen5);
+  constexpr Piece kPiece{.bytes = 4096, .run = 256};
+  const double host = *distant.ns(MpiUse::send, MpiWay::host, kPiece), offered = *distant.ns(MpiUse::send, MpiWay::offered, kPiece);
+  EXPECT_GT(offered, MpiPrices::kUsualGain * guide::usual::kWindowGain * host);
+  EXPECT_EQ(distant.choose(MpiUse::send, kPiece), MpiWay::offered);
 }
 
 // Who waits for all others waits for their CPUs: only what gains much is offered then.

@@ -63,6 +63,7 @@ struct Options {
   /// The use of a datatype at which the interposer decodes it: LACUNA_MPI_DECODE; 0: it has no value
   int decode_at = 1;
   std::string profile = "/nonexistent";  ///< LACUNA_MPI_PROFILE
+  std::string distance = "near";         ///< LACUNA_MPI_DISTANCE; empty: what the library measures
   int nodes = 1;                         ///< machines that the ranks are on, as many consecutive ones on each
   /// Of each machine, by which others read its memory: "fake" (tests/support/mlx5), or as nic::open() calls it
   std::string nic;

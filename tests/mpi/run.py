@@ -224,6 +224,7 @@ def run(
         "LACUNA_MPI_DECODE": "1",  # programs that use many types once are there to test the decoding
         "LACUNA_MPI_OFFER": "8192",  # else an MPI that is fast would get most of their messages as they are
         "LACUNA_MPI_PROFILE": "/nonexistent",
+        "LACUNA_MPI_DISTANCE": "near",  # which way is taken shall not depend on where the machine's CPUs are
     }
     environment = own | started.environment | needed | (more or {})
     mark = f"{_MARK}={secrets.token_hex(8)}"

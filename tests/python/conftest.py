@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import signal
 import socket
@@ -177,9 +178,16 @@ def no_settings_of_the_user(tmp_path_factory: pytest.TempPathFactory, monkeypatc
     """No test reads or writes what the user has set or measured, nor does a command that a test starts."""
     folder = tmp_path_factory.mktemp("config")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder))
-    for name in ("LACUNA_PROFILE", "LACUNA_METHOD", "LACUNA_PATH"):
-        monkeypatch.delenv(name, raising=False)
+    forget_settings(monkeypatch)
     return folder
+
+
+def forget_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deletes what decides, but not LACUNA_MPI_LIB_DIR, which says where the libraries under test are."""
+    decide = {"LACUNA_PROFILE", "LACUNA_METHOD", "LACUNA_PATH", "LACUNA_WAY", "LACUNA_LEARN"}
+    for name in list(os.environ):
+        if name in decide or (name.startswith("LACUNA_MPI") and name != "LACUNA_MPI_LIB_DIR"):
+            monkeypatch.delenv(name)
 
 
 @pytest.fixture

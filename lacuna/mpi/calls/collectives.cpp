@@ -109,7 +109,7 @@ bool may_gain(Job& j, MpiUse use, const Blocks<Number, At>& blocks, int number, 
   why = early ? Why::first_use : Why::contiguous;
   if (type == nullptr) return !early;
   if (type->contiguous(count)) {
-    if (!j.reports) type->remember(use, count, MpiWay::host, Type::Among::host_and_packed);
+    if (!j.reports) type->leave(use, count, Type::Among::host_and_packed);
     return false;
   }
   why = Why::host_is_fast;
@@ -232,6 +232,7 @@ int collect(Function function, Collective kind, int root, Comm comm, const Block
   Job* const j = job;
   const auto pass = [&] { return go(as_said(out), as_said(in)); };
   if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
+  if (j->looks()) j->look_at(LineTimes::kByTurns);
   Ways::OneWay tried;
   {
     int result = kSuccess;

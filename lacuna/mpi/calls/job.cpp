@@ -33,6 +33,13 @@ void begin() {
 // For what measures the ways of this MPI (`lacuna guide --mpi`): Job::force(). 0: it holds.
 LACUNA_MPI_EXPORTED int lacuna_mpi_force_way(const char* name) { return takes_messages(job) && job->force(name) ? 0 : 1; }
 
+// For the same: nanoseconds that reading a line of another rank took last; 0: that is not known.
+LACUNA_MPI_EXPORTED double lacuna_mpi_line_ns() {
+  if (job == nullptr || job->lines == nullptr) return 0;
+  const auto lock = job->enter();
+  return job->lines->line_ns();
+}
+
 LACUNA_MPI_CALL(Init, (int* argc, char*** argv)) {
   const int result = host().Init(argc, argv);
   if (result == kSuccess) begin();

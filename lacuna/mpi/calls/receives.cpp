@@ -52,6 +52,7 @@ int irecv_or(Function function, void* base, Count count, Datatype type, int sour
   int wrong = kSuccess;
   if (from_stash(*j, function, base, count, type, source, tag, comm, pass_probed, generalized, wrong)) return wrong;
   if (j->types.is_below(type, count, Descriptor::kBytes)) return passed(j, function, Why::too_short, pass);
+  if (j->looks()) j->look_at(comm, source);
   if (is_whole(*j, base, count, type) && !Mutex::multiple() && source != kProcNull && may_get_descriptor(*j, source, comm)) {
     const Count bytes = count * j->types.whole_bytes(type);  // the program may free its type
     Remembered what{
@@ -110,6 +111,7 @@ int recv_or(Function function, void* base, Count count, Datatype type, int sourc
   int wrong = kSuccess;
   if (from_stash(*j, function, base, count, type, source, tag, comm, pass_probed, awaited, wrong)) return wrong;
   if (j->types.is_below(type, count, Descriptor::kBytes)) return passed(j, function, Why::too_short, pass);
+  if (j->looks()) j->look_at(comm, source);
   if (is_whole(*j, base, count, type))
     return recv_whole(*j, base, static_cast<int>(count * j->types.whole_bytes(type)), source, tag, comm, status);
   if (j->library == Library::open_mpi && base != nullptr && count <= INT_MAX && !j->reports && j->leaves(MpiUse::send, type, count) &&
@@ -167,6 +169,7 @@ template <class Pass, class Send, class Receive>
 int both(Function function, std::optional<Why> why, Comm comm, const Pass& pass, const Send& send, const Receive& receive) {
   Job* const j = job;
   if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
+  if (why && j->looks()) j->look_at(LineTimes::kByTurns);
   if (why && nothing_stashed(*j, comm)) return passed(j, function, *why, pass);
   if (j->comms->of_host(comm)) return passed(j, function, Why::of_host, pass);
   Request request{};

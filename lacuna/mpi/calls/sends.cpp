@@ -10,6 +10,7 @@ int send_or(Function function, SendMode mode, const void* base, Count count, Dat
   Job* const j = job;
   if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
   if (j->types.is_short(type, count, j->from.contiguous)) return passed(j, function, Why::contiguous, pass);
+  if (j->looks()) j->look_at(comm, dest);
   if (j->leaves(MpiUse::send, type, count) && j->ways.rests()) return passed(j, function, Why::host_is_fast, pass);
   Source source;
   int result = kSuccess;
@@ -24,6 +25,7 @@ int isend_or(Function function, SendMode mode, const void* base, Count count, Da
   Job* const j = job;
   if (!takes_messages(j)) return passed(j, function, Why::not_full, pass);
   if (j->types.is_short(type, count, j->from.contiguous)) return passed(j, function, Why::contiguous, pass);
+  if (j->looks()) j->look_at(comm, dest);
   if (j->leaves(MpiUse::later, type, count) && j->ways.rests()) return passed(j, function, Why::host_is_fast, pass);
   Source source{.use = MpiUse::later};
   int result = kSuccess;

@@ -54,7 +54,7 @@ bool pays(const Ways& ways, MpiUse use, const std::vector<Block>& parts, bool re
     if (!part.moves || part.bytes == 0) continue;
     if (last == nullptr || last->type.get() != part.type.get() || last->count != part.count) {
       const bool contiguous = part.type->contiguous(part.count);
-      if (contiguous && remembers) part.type->remember(use, part.count, MpiWay::host, Type::Among::host_and_packed);
+      if (contiguous && remembers) part.type->leave(use, part.count, Type::Among::host_and_packed);
       gains = !contiguous && ways.packs(use, *part.type.get(), part.count);
       const double by_host = ways.expected_ns(use, MpiWay::host, *part.type.get(), part.count).value_or(0);
       const double by_packing = ways.expected_ns(use, MpiWay::packed, *part.type.get(), part.count).value_or(by_host);

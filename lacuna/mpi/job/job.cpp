@@ -34,7 +34,7 @@ constexpr std::int64_t kMostPatience = 3'600'000'000;  // us
 
 /// What each rank says of itself in MPI_Init.
 struct Card {
-  std::uint64_t magic = 0x3830'6970'6d6c'636c;  // changes with Descriptor, Card, Said, boards and orders
+  std::uint64_t magic = 0x3930'6970'6d6c'636c;  // changes with Descriptor, Card, Said, boards and orders
   std::array<std::uint64_t, 2> node{};
   Cpus cpus;
   Nonce random{};
@@ -92,6 +92,7 @@ base::Result<void> reach(Job& made, const Sharing& sharing, std::span<const Card
   const std::int64_t bound = sharing.options.shared_bytes_of(static_cast<int>(sharing.ranks.size()));
   made.peers = std::make_unique<NodePeers>(*made.context, group.cards);
   made.boards = std::make_unique<Boards>(*made.peers, guide::mpi_board_bytes(bound));
+  made.lines = std::make_unique<LineTimes>(*made.peers, made.local_rank, !made.crowded);
   // Of threads that call MPI at once the order of calls is not known.
   if (!Mutex::multiple()) made.inquiries = std::make_unique<Inquiries>(*made.peers);
   made.ranks = LACUNA_TRY(protocol::Communicator::create(*made.context, kNic, std::move(group), sharing.options));
@@ -140,7 +141,7 @@ bool set_up(Job& made, std::span<const Card> all, std::vector<RankPlace>& places
   const std::string version = library_version();
   made.library = library_of(version);
   made.ways.find(made.library, version.substr(0, version.find_first_of("\r\n")), Descriptor::kBytes, made.world_rank == 0);
-  made.from = thresholds(made.ways.prices().thresholds());
+  made.from = thresholds(made.ways.thresholds());
   made.patience_ns =
       1000 * std::min(number_of_environment("LACUNA_MPI_PATIENCE", made.patience_ns / 1000, "microseconds", 0), kMostPatience);
   sharing.ranks = find_places(made, all, places);
@@ -158,6 +159,7 @@ struct Said {
   Ways::Asked asked{}, by_board{};
   std::uint64_t works = 0;
   Inquiries::Place inquiries;
+  LineTimes::Place line;
 };
 
 // Collectives are inquired about if all ranks of this node can do that.
@@ -168,13 +170,21 @@ void know_inquiries(Job& made, const Sharing& sharing, std::span<const Said> all
   if (!there) made.inquiries.reset();
 }
 
+void know_lines(Job& made, const Sharing& sharing, std::span<const Said> all) {
+  if (made.lines == nullptr) return;
+  for (std::size_t local = 0; local < sharing.ranks.size(); ++local)
+    made.lines->know(local, all[static_cast<std::size_t>(sharing.ranks[local])].line);
+  made.ways.know_distance(made.lines->all(), false);
+}
+
 // Whether all ranks say so, and which collectives they all would ask one another about. `said` is room for twice as
 // many as there are ranks. Ranks that wait here let others have their CPU, which the host's own MPI_Allreduce may not.
 bool agree(bool works, Job& made, const Sharing& sharing, std::vector<Said>& said) {
   const Said mine{.asked = works ? made.ways.would_ask(made.crowded) : Ways::Asked{},
                   .by_board = works ? made.ways.would_ask(false) : Ways::Asked{},
                   .works = works ? 1U : 0U,
-                  .inquiries = made.inquiries != nullptr ? made.inquiries->place() : Inquiries::Place()};
+                  .inquiries = made.inquiries != nullptr ? made.inquiries->place() : Inquiries::Place(),
+                  .line = made.lines != nullptr ? made.lines->place() : LineTimes::Place()};
   said[static_cast<std::size_t>(made.world_rank)] = mine;
   gather_ranks(std::as_writable_bytes(std::span(said)));
   Said all = mine;
@@ -185,6 +195,7 @@ bool agree(bool works, Job& made, const Sharing& sharing, std::vector<Said>& sai
   }
   made.ways.agree(all.asked, all.by_board);
   know_inquiries(made, sharing, said);
+  know_lines(made, sharing, said);
   return all.works == 1;
 }
 
@@ -209,6 +220,19 @@ bool Job::force(const char* name) {
   constexpr std::int64_t least = Descriptor::kBytes + 1, never = guide::MpiThresholds::kNever;
   from = {.contiguous = way == MpiWay::offered ? least : never, .inter_node = way ? never : least, .chunk = way ? from.chunk : chunk};
   return true;
+}
+
+void Job::look_at(int local) {
+  const auto lock = enter();
+  if (lines->look(local)) ways.know_distance(lines->all(), lines->mixed());
+}
+
+void Job::look_at(Comm comm, int rank) try {
+  if (rank == kAnySource) return look_at(LineTimes::kByTurns);
+  const int local = rank >= 0 ? comms->place(comm, rank).local : -1;
+  look_at(local >= 0 ? local : LineTimes::kNone);
+} catch (const std::bad_alloc&) {
+  return;  // at another call
 }
 
 std::unique_ptr<Job> Job::begin() {

@@ -12,6 +12,7 @@
 #include "lacuna/mpi/mpi.hpp"
 #include "lacuna/mpi/process/comms.hpp"
 #include "lacuna/mpi/process/descriptor.hpp"
+#include "lacuna/mpi/process/distance.hpp"
 #include "lacuna/mpi/process/process.hpp"
 #include "lacuna/mpi/rma/rma.hpp"
 
@@ -47,6 +48,7 @@ class Job : public Process {
   RmaWindows windows;
   std::unique_ptr<nic::Context> context;
   std::unique_ptr<NodePeers> peers;               ///< with `ranks`,
+  std::unique_ptr<LineTimes> lines;               ///< with `ranks`,
   std::unique_ptr<Boards> boards;                 ///< as these,
   std::unique_ptr<Inquiries> inquiries;           ///< and these, if all ranks of this node have some
   std::unique_ptr<protocol::Communicator> ranks;  ///< of this node; null: this process is alone there
@@ -59,6 +61,15 @@ class Job : public Process {
   /// Whether a message is the host's, to any rank, told at once; false where that is not known.
   [[nodiscard]] bool leaves(MpiUse use, Datatype type, Count count) {
     return transport == nullptr && ways.leaves(use, types.seen(type), count);
+  }
+  /// Counts a call of a message or collective. True, now and then: look_at().
+  bool looks() { return lines != nullptr && lines->count(); }
+  /// How far a rank of this node is (LineTimes::look).
+  void look_at(int local);
+  /// The same of a rank of `comm`, any one, or MPI_PROC_NULL.
+  void look_at(Comm comm, int rank);
+  [[nodiscard]] guide::Distance distance_of(const RankPlace& place) const {
+    return lines != nullptr && place.local >= 0 ? lines->of(place.local) : ways.distance();
   }
 
   /// For a thread that touches anything of the above that is not a table with a lock of its own: alone, if the program

@@ -66,9 +66,10 @@ struct Source {
   Use type;
   Elements layout;  ///< of all elements, if it is ours to send
   std::int64_t bytes = 0;
-  RankPlace to;       ///< the receiver
-  int dest = 0;       ///< in its communicator
-  Datatype handle{};  ///< while the send is begun
+  RankPlace to;                ///< the receiver,
+  guide::Distance distance{};  ///< which is so far away
+  int dest = 0;                ///< in its communicator
+  Datatype handle{};           ///< while the send is begun
   MpiUse use = MpiUse::send;
   Why why{};  ///< the host is to send it, if it is
 

@@ -26,6 +26,7 @@ TrialOrder order_of(Job& job, MpiUse use, const Type& type, Count count, const C
   if (trial.learned) {
     order.first = static_cast<std::uint8_t>(trial.learned->first);
     order.second = static_cast<std::uint8_t>(trial.learned->second);
+    order.distance = static_cast<std::uint8_t>(trial.learned->distance);
     order.log_ratio = static_cast<float>(trial.learned->log_ratio);
   }
   return order;
@@ -42,14 +43,22 @@ void Exchange::obey(Asking& asking) try {
     asking.hope = Asking::kHopes;  // the next trial is not to wait long
   }
   constexpr float kMost = 3;  // 20 times as long
-  const bool sound = order_.first < guide::kMpiWays && order_.second < guide::kMpiWays && std::isfinite(order_.log_ratio);
+  const bool sound = order_.first < guide::kMpiWays && order_.second < guide::kMpiWays && order_.distance < guide::kDistances &&
+                     std::isfinite(order_.log_ratio);
   if (order_.log_ratio == 0 || !sound || pattern_.rank() == 0 || Mutex::multiple()) return;
   for (const std::vector<Block>* side : {&out, &in}) {
     for (const Block& block : *side) {
       if (!block.moves || !has_gaps(block)) continue;
       const auto lock = job_.enter();
-      return job_.ways.learn(use_, block.type->piece(block.count), static_cast<MpiWay>(order_.first), static_cast<MpiWay>(order_.second),
-                             double{std::clamp(order_.log_ratio, -kMost, kMost)}, job_.types);
+      return job_.ways.learn({.version = {},
+                              .distance = static_cast<guide::Distance>(order_.distance),
+                              .use = use_,
+                              .piece = block.type->piece(block.count),
+                              .first = static_cast<MpiWay>(order_.first),
+                              .second = static_cast<MpiWay>(order_.second),
+                              .log_ratio = double{std::clamp(order_.log_ratio, -kMost, kMost)},
+                              .samples = 1},
+                             job_.types);
     }
   }
 } catch (const std::bad_alloc&) {

@@ -108,7 +108,7 @@ How plan_receive(Job& job, void* base, Count count, Datatype type, int source, C
   }
   target.make_room(count);
   const bool contiguous = target.contiguous();
-  if (contiguous && target.capacity < job.from.contiguous && !job.reports) target.type->remember(target.use, count, MpiWay::host);
+  if (contiguous && target.capacity < job.from.contiguous && !job.reports) target.type->leave(target.use, count);
   const bool may_land =
       job.library == Library::open_mpi && target.capacity > 0 && target.asked <= INT_MAX && target.type->takes_part_of_element(type);
   target.left_to_host = may_land && !contiguous && job.ways.choose(target.use, *target.type.get(), target.count) == MpiWay::host;

@@ -19,7 +19,7 @@ How way_of(Job& job, Source& source, SendMode mode, bool once) {
   const bool remote = source.to.remote >= 0;
   source.why = Why::contiguous;
   if (source.contiguous()) {
-    if (source.bytes < job.from.contiguous && !job.reports) source.type->remember(source.use, source.count, MpiWay::host);
+    if (source.bytes < job.from.contiguous && !job.reports) source.type->leave(source.use, source.count);
     return ends_in_host || remote || source.bytes < job.from.contiguous ? How::host : How::offered;
   }
   How how = How::packed;
@@ -32,14 +32,15 @@ How way_of(Job& job, Source& source, SendMode mode, bool once) {
     const Type& type = *source.type.get();
     const bool is_short = source.bytes <= Descriptor::kBytes;
     if (ends_in_host || is_short) {
-      if (job.ways.packs(use, type, source.count)) return fitting(source);
+      if (job.ways.packs(use, type, source.count, source.distance)) return fitting(source);
       if (is_short) job.ways.leave(source.use, type, source.count);  // no other way is possible
       return How::host;
     }
     const bool tries = once && !job.ways.rests();
-    const MpiWay way =
-        tries ? job.ways.start(use, type, source.count, source.to.local, job.types) : job.ways.choose(use, type, source.count);
-    if (way == MpiWay::host && use != source.use && !tries) job.ways.leave(source.use, type, source.count);
+    const MpiWay way = tries
+                           ? job.ways.start({.use = use, .to = source.to.local, .distance = source.distance}, type, source.count, job.types)
+                           : job.ways.choose(use, type, source.count, source.distance);
+    if (way == MpiWay::host && use != source.use && !tries) job.ways.leave(source.use, type, source.count, source.distance);
     if (way == MpiWay::host) return How::host;
     if (way == MpiWay::offered) how = How::offered;
   }
@@ -57,6 +58,7 @@ How plan(Job& job, const void* base, Count count, Datatype type, int dest, Comm 
   if (early) return How::host;
   source.to = job.comms->place(comm, dest);
   source.why = source.to.known() ? Why::undecodable : Why::not_reached;
+  source.distance = job.distance_of(source.to);
   if (!source.to.known() || source.type == nullptr) return How::host;
   source.bytes = source.type->bytes(count);
   source.base = static_cast<const std::byte*>(base);

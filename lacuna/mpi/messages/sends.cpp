@@ -106,8 +106,8 @@ MessageReport::Expected expected_of(const Job& job, MessageReport::Way way, cons
   const bool offered = way == Reported::offered || way == Reported::offered_directly;
   if (source.contiguous() || (!offered && way != Reported::packed)) return {};
   const MpiWay taken = offered ? MpiWay::offered : MpiWay::packed;
-  const std::optional<double> ns = job.ways.expected_ns(source.use, taken, *source.type.get(), source.count);
-  const auto best = job.ways.best_beside(source.use, taken, *source.type.get(), source.count);
+  const std::optional<double> ns = job.ways.expected_ns(source.use, taken, *source.type.get(), source.count, source.distance);
+  const auto best = job.ways.best_beside(source.use, taken, *source.type.get(), source.count, source.distance);
   if (!ns || !best) return {};
   return {.ns = *ns, .best_ns = best->second, .best = guide::mpi_way_name(best->first)};
 }
@@ -285,7 +285,7 @@ bool isend(Job& job, How how, SendMode mode, Source& source, int tag, Comm comm,
     }
     if (offered == nullptr && operation->outgoing == nullptr) {  // no room
       const bool packs = how == How::offered && Bytes::fits(source.bytes) && !source.contiguous() &&
-                         job.ways.packs(source.use, *source.type.get(), source.count);
+                         job.ways.packs(source.use, *source.type.get(), source.count, source.distance);
       return packs && isend(job, How::packed, mode, source, tag, comm, request, result);
     }
     result = Bytes::isend(mode, operation->wire.data(), Descriptor::kBytes, source.dest, tag, comm, request);

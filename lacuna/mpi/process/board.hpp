@@ -33,7 +33,7 @@ namespace lacuna::mpi {
 /// the second takes beside the first.
 struct TrialOrder {
   Ordered next{};
-  std::uint8_t first = 0, second = 0;
+  std::uint8_t first = 0, second = 0, distance = 0;
   float log_ratio = 0;  ///< 0: nothing was learned
 };
 

@@ -76,20 +76,29 @@ class Type : public std::enable_shared_from_this<Type> {
   }
   /// Of which ways one was chosen.
   enum class Among : std::uint8_t { all, host_and_packed };
-  /// The way that was chosen last for this use, if it was for as many elements.
-  [[nodiscard]] std::optional<guide::MpiWay> way(guide::MpiUse use, Count count, Among among = Among::all) const {
-    const std::uint64_t last = chosen(use, among).load(std::memory_order_relaxed);
+  /// The way that was chosen last for this use between CPUs that are so far from one another, if it was for as many
+  /// elements.
+  [[nodiscard]] std::optional<guide::MpiWay> way(guide::MpiUse use, Count count, guide::Distance distance, Among among = Among::all) const {
+    const std::uint64_t last = chosen(use, distance, among).load(std::memory_order_relaxed);
     if (last >> 2 != static_cast<std::uint64_t>(count) + 1) return std::nullopt;
     return static_cast<guide::MpiWay>(last & 3);
   }
-  guide::MpiWay remember(guide::MpiUse use, Count count, guide::MpiWay way, Among among = Among::all) const {
-    chosen(use, among).store((static_cast<std::uint64_t>(count) + 1) << 2 | static_cast<std::uint64_t>(way), std::memory_order_relaxed);
+  guide::MpiWay remember(guide::MpiUse use, Count count, guide::Distance distance, guide::MpiWay way, Among among = Among::all) const {
+    chosen(use, distance, among)
+        .store((static_cast<std::uint64_t>(count) + 1) << 2 | static_cast<std::uint64_t>(way), std::memory_order_relaxed);
     return way;
+  }
+  /// That it is the host's, wherever the CPUs are.
+  void leave(guide::MpiUse use, Count count, Among among = Among::all) const {
+    for (const auto distance : {guide::Distance::near, guide::Distance::distant})
+      remember(use, count, distance, guide::MpiWay::host, among);
   }
 
   void forget_ways() const {
-    for (auto& of_among : ways_) {
-      for (std::atomic<std::uint64_t>& way : of_among) way.store(0, std::memory_order_relaxed);
+    for (auto& of_distance : ways_) {
+      for (auto& of_among : of_distance) {
+        for (std::atomic<std::uint64_t>& way : of_among) way.store(0, std::memory_order_relaxed);
+      }
     }
   }
 
@@ -103,10 +112,10 @@ class Type : public std::enable_shared_from_this<Type> {
   mutable Mutex mutex_;
   mutable std::vector<std::pair<Count, Layout>> several_;
   mutable std::size_t next_ = 0;
-  [[nodiscard]] std::atomic<std::uint64_t>& chosen(guide::MpiUse use, Among among) const {
-    return ways_[static_cast<std::size_t>(among)][static_cast<std::size_t>(use)];
+  [[nodiscard]] std::atomic<std::uint64_t>& chosen(guide::MpiUse use, guide::Distance distance, Among among) const {
+    return ways_[static_cast<std::size_t>(distance)][static_cast<std::size_t>(among)][static_cast<std::size_t>(use)];
   }
-  mutable std::array<std::array<std::atomic<std::uint64_t>, guide::kMpiUses>, 2> ways_{};
+  mutable std::array<std::array<std::array<std::atomic<std::uint64_t>, guide::kMpiUses>, 2>, guide::kDistances> ways_{};
   mutable std::atomic<signed char> takes_part_{0};  // -1: it does not
 };
 

@@ -10,9 +10,13 @@
 namespace lacuna::mpi {
 
 void Ways::find(Library library, std::string_view version, std::int64_t least, bool warns) {
-  prices_ = guide::MpiPrices::find(library, version);
+  for (const auto distance : {guide::Distance::near, guide::Distance::distant}) {
+    guide::MpiPrices& found = prices_.at(static_cast<std::size_t>(distance));
+    found = guide::MpiPrices::find(library, distance, version);
+    const bool told = distance != guide::Distance::near && prices_.front().warning().contains(found.warning());
+    if (warns && !found.warning().empty() && !told) base::log(base::Level::warn, found.warning());
+  }
   version_ = version;
-  if (warns && !prices_.warning().empty()) base::log(base::Level::warn, prices_.warning());
   learn_by_environment(library);
   offered_from_ = number_of_environment("LACUNA_MPI_OFFER", 0, "bytes", least);
   const char* said = std::getenv("LACUNA_MPI_WAY");
@@ -28,22 +32,26 @@ void Ways::learn_by_environment(Library library) {
   const base::Result<guide::LearnOptions> options = guide::LearnOptions::from_environment();
   if (!options || options->learning == guide::Learning::off || Mutex::multiple()) return;
   learner_ = std::make_unique<guide::MpiLearner>(*options, version_);
-  if (options->learning == guide::Learning::on) learned_file_ = guide::learned_file(guide::MpiPrices::file_of(library));
+  if (options->learning == guide::Learning::on) learned_file_ = guide::MpiPrices::learned_file_of(library);
 }
 
-guide::MpiLearner::Started Ways::learn(const guide::MpiLearner::Transfer& transfer, Types& types) {
-  guide::MpiLearner::Started started = learner_->start(prices_, transfer, base::now_ns());
-  if (started.learned) types.forget_ways();
+// What was decided of ranks that are elsewhere by now holds for such ranks.
+guide::MpiLearner::Started Ways::learn(const guide::MpiLearner::Transfer& transfer, guide::Distance distance, Types& types) {
+  guide::MpiLearner::Started started = learner_->start(times_of(distance), transfer, base::now_ns());
+  if (!started.learned) return started;
+  if (started.learned->distance != distance) times_of(started.learned->distance).learn(*started.learned);
+  types.forget_ways();
   return started;
 }
 
-void Ways::learn(MpiUse use, const guide::Piece& piece, MpiWay first, MpiWay second, double log_ratio, Types& types) {
-  prices_.learn({.version = version_, .use = use, .piece = piece, .first = first, .second = second, .log_ratio = log_ratio, .samples = 1});
+void Ways::learn(guide::MpiLearned learned, Types& types) {
+  learned.version = version_;
+  times_of(learned.distance).learn(learned);
   types.forget_ways();
 }
 
-MpiWay Ways::start(MpiUse use, const Type& type, Count count, int to, Types& types) {
-  return learn({.use = use, .piece = type.piece(count), .to = to}, types).way;
+MpiWay Ways::start(const Message& message, const Type& type, Count count, Types& types) {
+  return learn({.use = message.use, .piece = type.piece(count), .to = message.to}, message.distance, types).way;
 }
 
 Ways::OneWay Ways::try_collective(MpiUse use, const Type* seen, Count count, Types& types) {
@@ -51,15 +59,20 @@ Ways::OneWay Ways::try_collective(MpiUse use, const Type* seen, Count count, Typ
   const std::int64_t bytes = seen->bytes(count);
   if (bytes <= 0 || asks(use, bytes, true) || rests()) return {};
   constexpr unsigned ways = 1U << static_cast<unsigned>(MpiWay::host) | 1U << static_cast<unsigned>(MpiWay::packed);
-  return all_go(learn({.use = use, .piece = seen->piece(count), .to = -1, .ways = ways}, types).way);
+  return all_go(learn({.use = use, .piece = seen->piece(count), .to = -1, .ways = ways}, distance(), types).way);
 }
 
 Ways::Together Ways::try_together(MpiUse use, const Type& type, Count count, const void* comm, Types& types) {
   const guide::Piece piece = type.piece(count);
-  guide::MpiLearner::Started started = learn({.use = use, .piece = piece, .to = reinterpret_cast<std::intptr_t>(comm)}, types);
-  Together made{.tries = started.tries, .way = started.way, .chosen = prices_.choose(use, piece), .learned = std::move(started.learned)};
+  guide::MpiLearner::Started started = learn({.use = use, .piece = piece, .to = reinterpret_cast<std::intptr_t>(comm)}, distance(), types);
+  Together made{.tries = started.tries, .way = started.way, .chosen = prices().choose(use, piece), .learned = std::move(started.learned)};
   if (made.tries) made.one = all_go(made.way);
   return made;
+}
+
+const guide::MpiThresholds& Ways::thresholds() const {
+  const auto measured = std::ranges::find_if(prices_, [](const guide::MpiPrices& each) { return !each.file().empty(); });
+  return (measured != prices_.end() ? *measured : prices_.front()).thresholds();
 }
 
 void Ways::save() const try {
@@ -72,8 +85,8 @@ void Ways::save() const try {
 
 std::string Ways::describe_learning() const { return learner_ != nullptr ? learner_->describe() : std::string(); }
 
-// Where blocks of some kind are offered. All orders of magnitude from the last one on are alike, unless a length is
-// forced.
+// Where blocks of some kind are offered, between near or distant CPUs, since all ranks have to say the same while CPUs
+// move. All orders of magnitude from the last one on are alike, unless a length is forced.
 Ways::Asked Ways::would_ask(bool crowded) const {
   constexpr unsigned kLast = 21;
   const int forced = forced_.load(std::memory_order_relaxed);
@@ -81,7 +94,9 @@ Ways::Asked Ways::would_ask(bool crowded) const {
   const auto offers = [&](MpiUse use, std::int64_t bytes) {
     if (forces) return forced_way(forced, use, bytes) == MpiWay::offered;
     return !crowded && std::ranges::any_of(guide::kMpiRuns, [&](std::int64_t run) {
-      return 2 * run <= bytes && prices_.choose(use, {.bytes = bytes, .run = run}) == MpiWay::offered;
+      return 2 * run <= bytes && std::ranges::any_of(prices_, [&](const guide::MpiPrices& each) {
+               return each.choose(use, {.bytes = bytes, .run = run}) == MpiWay::offered;
+             });
     });
   };
   Asked asked{};
@@ -96,10 +111,11 @@ Ways::Asked Ways::would_ask(bool crowded) const {
   return asked;
 }
 
-std::optional<std::pair<MpiWay, double>> Ways::best_beside(MpiUse use, MpiWay way, const Type& type, Count count) const {
+std::optional<std::pair<MpiWay, double>> Ways::best_beside(MpiUse use, MpiWay way, const Type& type, Count count,
+                                                           guide::Distance distance) const {
   std::optional<std::pair<MpiWay, double>> best;
   for (const MpiWay other : {MpiWay::host, MpiWay::packed, MpiWay::offered}) {
-    const std::optional<double> ns = other != way ? expected_ns(use, other, type, count) : std::nullopt;
+    const std::optional<double> ns = other != way ? expected_ns(use, other, type, count, distance) : std::nullopt;
     if (ns && (!best || *ns < best->second)) best = {other, *ns};
   }
   return best;

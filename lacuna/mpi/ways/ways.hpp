@@ -30,22 +30,36 @@ class Ways {
   void find(Library library, std::string_view version, std::int64_t least, bool warns);
 
   /// Ranks share CPUs: before all else is asked.
-  void share_cpus() { prices_.share_cpus(); }
+  void share_cpus() {
+    for (guide::MpiPrices& each : prices_) each.share_cpus();
+  }
+  /// How far ranks are: `all`: what most of them are, by which collectives choose; `mixed`: others are not.
+  void know_distance(guide::Distance all, bool mixed) {
+    all_.store(all, std::memory_order_relaxed);
+    mixed_.store(mixed, std::memory_order_relaxed);
+  }
+  [[nodiscard]] guide::Distance distance() const { return all_.load(std::memory_order_relaxed); }
+  /// From how many bytes on other ways are gone: as measured near, or else distant; or usual.
+  [[nodiscard]] const guide::MpiThresholds& thresholds() const;
 
-  /// The way of `count` elements. A caller that cannot go it takes the host's.
-  [[nodiscard]] MpiWay choose(MpiUse use, const Type& type, Count count) const {
+  /// The way of `count` elements in a collective. A caller that cannot go it takes the host's.
+  [[nodiscard]] MpiWay choose(MpiUse use, const Type& type, Count count) const { return choose(use, type, count, distance()); }
+  /// And to or from a rank that is so far.
+  [[nodiscard]] MpiWay choose(MpiUse use, const Type& type, Count count, guide::Distance distance) const {
     const int forced = forced_.load(std::memory_order_relaxed);
     if (forced != kNone || offered_from_ > 0) return forced_way(forced, use, type.bytes(count));
-    if (const std::optional<MpiWay> known = type.way(use, count)) return *known;
-    return type.remember(use, count, prices_.choose(use, type.piece(count)));
+    if (const std::optional<MpiWay> known = type.way(use, count, distance)) return *known;
+    return type.remember(use, count, distance, prices(distance).choose(use, type.piece(count)));
   }
   /// Whether packing is better than the host's way, where nothing can be offered.
-  [[nodiscard]] bool packs(MpiUse use, const Type& type, Count count) const {
+  [[nodiscard]] bool packs(MpiUse use, const Type& type, Count count) const { return packs(use, type, count, distance()); }
+  [[nodiscard]] bool packs(MpiUse use, const Type& type, Count count, guide::Distance distance) const {
     const int forced = forced_.load(std::memory_order_relaxed);
     if (forced != kNone || offered_from_ > 0) return forced != static_cast<int>(MpiWay::host);
-    if (const std::optional<MpiWay> known = type.way(use, count, Type::Among::host_and_packed)) return *known == MpiWay::packed;
+    if (const std::optional<MpiWay> known = type.way(use, count, distance, Type::Among::host_and_packed)) return *known == MpiWay::packed;
     constexpr unsigned packed = 1U << static_cast<unsigned>(MpiWay::packed);
-    return type.remember(use, count, prices_.choose(use, type.piece(count), packed), Type::Among::host_and_packed) == MpiWay::packed;
+    const MpiWay way = prices(distance).choose(use, type.piece(count), packed);
+    return type.remember(use, count, distance, way, Type::Among::host_and_packed) == MpiWay::packed;
   }
   /// Of a collective: whether the ranks ask one another what they offer. All ranks say the same. `bytes`: of a block on
   /// every rank; below 0: not every rank knows. `board`: by a board (board.hpp), not by the host.
@@ -65,18 +79,25 @@ class Ways {
     asked_ = asked;
     by_board_ = by_board;
   }
-  /// Whether the same was left to the host before, told at once; false where that is not known.
+  /// Whether the same was left to the host before, whatever rank it is for, told at once; false where that is not known.
   [[nodiscard]] bool leaves(MpiUse use, const Type* seen, Count count, Type::Among among = Type::Among::all) const {
     if (seen == nullptr || count < 0) return false;
     const int forced = forced_.load(std::memory_order_relaxed);
     if (forced != kNone || offered_from_ > 0)
       return !seen->contiguous(count) && forced_way(forced, use, seen->bytes(count)) == MpiWay::host;
-    return seen->way(use, count, among) == MpiWay::host;
+    const guide::Distance most = distance();
+    const auto others = most == guide::Distance::near ? guide::Distance::distant : guide::Distance::near;
+    if (seen->way(use, count, most, among) != MpiWay::host) return false;
+    return !mixed_.load(std::memory_order_relaxed) || seen->way(use, count, others, among) == MpiWay::host;
   }
   /// Messages of so many elements are the host's: leaves() says so at once from now on. Not where a force says so,
   /// which may end.
   void leave(MpiUse use, const Type& type, Count count) const {
-    if (!forces()) type.remember(use, count, MpiWay::host);
+    if (!forces()) type.leave(use, count);
+  }
+  /// Or of those to ranks that are so far.
+  void leave(MpiUse use, const Type& type, Count count, guide::Distance distance) const {
+    if (!forces()) type.remember(use, count, distance, MpiWay::host);
   }
   /// A transfer of this rank. True: it goes as chosen. Else start() or try_collective() says how it goes: of a job that
   /// learns, now and then.
@@ -84,9 +105,14 @@ class Ways {
   /// Whether this job tries other ways at all.
   [[nodiscard]] bool learns() const { return learner_ != nullptr; }
   /// A message to a rank of this node. What is learned by it, types forget what they remember of.
-  [[nodiscard]] MpiWay start(MpiUse use, const Type& type, Count count, int to, Types& types);
+  struct Message {
+    MpiUse use{};
+    int to = -1;
+    guide::Distance distance{};
+  };
+  [[nodiscard]] MpiWay start(const Message& message, const Type& type, Count count, Types& types);
   /// What another rank has learned holds for blocks of this one: types forget what they remember.
-  void learn(MpiUse use, const guide::Piece& piece, MpiWay first, MpiWay second, double log_ratio, Types& types);
+  void learn(guide::MpiLearned learned, Types& types);
   /// A blocking collective that this rank packs alone, or not, and in which each rank waits for others: for its length
   /// one way holds.
   class OneWay {
@@ -129,16 +155,21 @@ class Ways {
   void waited() {
     if (learner_ != nullptr && std::exchange(some_received_, false)) learner_->waited();
   }
-  [[nodiscard]] const guide::MpiPrices& prices() const { return prices_; }
+  [[nodiscard]] const guide::MpiPrices& prices() const { return prices(distance()); }
+  [[nodiscard]] const guide::MpiPrices& prices(guide::Distance distance) const { return prices_[static_cast<std::size_t>(distance)]; }
   /// Keeps what was learned for other programs.
   void save() const;
   /// A line for people; empty: the job does not learn.
   [[nodiscard]] std::string describe_learning() const;
   /// The best of the other ways, and its expected nanoseconds; nothing: there is none.
-  [[nodiscard]] std::optional<std::pair<MpiWay, double>> best_beside(MpiUse use, MpiWay way, const Type& type, Count count) const;
+  [[nodiscard]] std::optional<std::pair<MpiWay, double>> best_beside(MpiUse use, MpiWay way, const Type& type, Count count,
+                                                                     guide::Distance distance) const;
   /// Expected nanoseconds; nothing: the way is none for that use.
   [[nodiscard]] std::optional<double> expected_ns(MpiUse use, MpiWay way, const Type& type, Count count) const {
-    return prices_.ns(use, way, type.piece(count));
+    return expected_ns(use, way, type, count, distance());
+  }
+  [[nodiscard]] std::optional<double> expected_ns(MpiUse use, MpiWay way, const Type& type, Count count, guide::Distance distance) const {
+    return prices(distance).ns(use, way, type.piece(count));
   }
   /// From now on all goes that way where it can; nothing: as chosen. For what measures; all ranks have to say it.
   void force(std::optional<MpiWay> way) {
@@ -157,12 +188,15 @@ class Ways {
     return guide::forced_mpi_way(way, offered_from_, use, bytes);
   }
   void learn_by_environment(Library library);
-  [[nodiscard]] guide::MpiLearner::Started learn(const guide::MpiLearner::Transfer& transfer, Types& types);
+  [[nodiscard]] guide::MpiLearner::Started learn(const guide::MpiLearner::Transfer& transfer, guide::Distance distance, Types& types);
   [[nodiscard]] OneWay all_go(MpiWay way) {
     forced_.store(static_cast<int>(way), std::memory_order_relaxed);
     return OneWay(*this);
   }
-  guide::MpiPrices prices_;
+  [[nodiscard]] guide::MpiPrices& times_of(guide::Distance distance) { return prices_[static_cast<std::size_t>(distance)]; }
+  std::array<guide::MpiPrices, guide::kDistances> prices_;
+  std::atomic<guide::Distance> all_ = guide::Distance::near;
+  std::atomic<bool> mixed_ = false;
   std::unique_ptr<guide::MpiLearner> learner_;  // null: nothing is tried
   std::string version_;                         // of the MPI
   std::string learned_file_;                    // where it is kept; empty: nowhere

@@ -23,6 +23,7 @@ from lacuna.cli.options import JsonOption, NicOption, command_app, exit_statuses
 from lacuna.guide.pairs import Pair
 from lacuna.layout_text import LayoutTextError, Parsed, read
 from lacuna.mpi import ways, ways_table
+from lacuna.mpi.distance import Distance
 from lacuna.mpi.installations import MpiInstallation, MpiInstallationError
 from lacuna.mpi.interposer import MpiError, name_and_abi
 from lacuna.mpi.launch import launch
@@ -55,8 +56,9 @@ with the time that each way is expected to take. LACUNA_WAY forces one of them.
 
 Last, what a preloaded MPI program would do with SRC: by its own datatypes, packed by Lacuna, or through shared
 memory, for messages and collectives, with the time that each is expected to take. Of the MPIs that
-`lacuna guide --mpi` measured here, or those that --mpi names; of a job of --ranks ranks on this machine.
-LACUNA_MPI_WAY and LACUNA_MPI_OFFER force a way, as they do in the program.
+`lacuna guide --mpi` measured here, or those that --mpi names; of a job of --ranks ranks on this machine, whose CPUs are
+near one another, or as --distance says; ranks that share CPUs count as near. LACUNA_MPI_WAY and LACUNA_MPI_OFFER force
+a way, and LACUNA_MPI_DISTANCE says the distance, as they do in the program.
 
 With --measure each of these ways is forced and timed with SRC, and verified: by two processes here, and by two ranks of
 each MPI that --mpi names by its compiler wrapper.
@@ -106,6 +108,7 @@ Examples:
   lacuna explain NAS_LU_y:3 --measure
   lacuna explain FFT2:1 --nic model --objective cpu
   lacuna explain 'vector(512, 1, 8, double)' --mpi open_mpi --mpi mpich --ranks 64
+  lacuna explain 'vector(512, 1, 8, double)' --mpi mpich --distance distant
   lacuna explain 'vector(512, 1, 8, double)' --mpi mpicc --measure
   lacuna explain 'matrix.npy[::2, 3:5]' --json - | jq '.layouts[0].kernels'
 
@@ -133,6 +136,22 @@ MeasureOption = Annotated[
 RanksOption = Annotated[
     int, typer.Option("--ranks", min=2, help="So many ranks of an MPI program run on this machine.")
 ]
+UsesOption = Annotated[
+    float,
+    typer.Option(
+        "--uses", min=0, help="Transfers for which bound indirect keys hold: 1 binds them each time, 0 never again."
+    ),
+]
+DistanceOption = Annotated[
+    Distance | None,
+    typer.Option(
+        "--distance",
+        help="How far the CPUs of the program's ranks are from one another, as two with a common last-level cache, or "
+        "as two without one. [default: near, or distant if only such CPUs were measured here and ranks do not share "
+        "CPUs]",
+        show_default=False,
+    ),
+]
 MEASURED_MS = 20.0
 """About how long the ways of one use race."""
 MOST_MEASURED = 16 << 20
@@ -154,16 +173,10 @@ def explain(
     objective: ObjectiveOption = Objective.latency,
     cold: Annotated[bool, typer.Option("--cold", help="The data is in no cache.")] = False,
     measure: MeasureOption = False,
-    uses: Annotated[
-        float,
-        typer.Option(
-            "--uses",
-            min=0,
-            help="Transfers for which bound indirect keys hold: 1 binds them each time, 0 never again.",
-        ),
-    ] = 0.0,
+    uses: UsesOption = 0.0,
     mpi: MpisOption = None,
     ranks: RanksOption = 2,
+    distance: DistanceOption = None,
     data: JsonOption = None,
 ) -> None:
     delivery = Delivery(data, None)
@@ -187,7 +200,7 @@ def explain(
         shown.append(receive)
     _print_layouts(console, shown)
     console.print(Text(text), soft_wrap=True)
-    asked = _Asked(send.layout, own_nic, libraries, installations if measure else [], ranks, measure)
+    asked = _Asked(send.layout, own_nic, libraries, installations if measure else [], ranks, distance, measure)
     sent = _sent(console, asked)
     document = {
         "lacuna_version": __version__,
@@ -252,6 +265,7 @@ class _Asked:
     installations: list[MpiInstallation]
     """Those that are measured."""
     ranks: int
+    distance: Distance | None
     measures: bool
 
 
@@ -274,7 +288,7 @@ def _sent(console: Console, asked: _Asked) -> dict[str, Any]:
     shown, and as data."""
     try:
         sent = message_ways(asked.layout, asked.nic)
-        in_programs = ways_table.expected(asked.layout, asked.libraries, asked.ranks)
+        in_programs = ways_table.expected(asked.layout, asked.libraries, asked.ranks, asked.distance)
     except ValueError as e:
         raise typer.BadParameter(str(e), param_hint="choice") from e
     if asked.measures:
@@ -309,8 +323,8 @@ def _measure(asked: _Asked, sent: dict[str, Any], in_programs: dict[str, Any]) -
         if sent:
             messages.measure_ways(find_worker(), layout, sent["ways"], MEASURED_MS)
         for installation in asked.installations:
-            version, found = ways.measure_given(installation, layout, MEASURED_MS)
-            ways_table.enter_measured(in_programs[ways.library_of(version)], version, found)
+            given = ways.measure_given(installation, layout, MEASURED_MS)
+            ways_table.enter_measured(in_programs[ways.library_of(given.library_version)], given)
     except (messages.FailedError, MpiError, MpiInstallationError, WaysError, ValueError) as e:
         Console(stderr=True, highlight=False, soft_wrap=True).print(f"ERROR: {e}", markup=False)
         raise typer.Exit(command_exit.MEASUREMENT_FAILED) from e

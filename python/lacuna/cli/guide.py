@@ -109,8 +109,14 @@ With --mpi it measures an MPI instead: for data with gaps, the MPI's own datatyp
 through shared memory, for messages and collectives of two ranks, 256 B to 1 MiB; and messages without gaps. With
 --hosts it also measures in which chunks messages go to another host. It shows which way is best, and writes
 mpi-LIBRARY.json beside the profiles, by which preloaded programs choose from then on; LACUNA_MPI_PROFILE names another
-file. That takes about 20 s for each MPI, with --quick 10. A budget of 120 s or more has 30 s for the MPI of the mpicc
-on the PATH, if there is one, so that `lacuna guide --budget 120` measures both.
+file. That takes about 20 s for each MPI, with --quick 10, and up to three times as long where the machine moves the
+CPUs meanwhile. A budget of 120 s or more has 30 s for the MPI of the mpicc on the PATH, if there is one, so that
+`lacuna guide --budget 120` measures both.
+
+The best ways depend on how far the two CPUs are from one another: near, if one reads a line of the cache that the
+other one has written in up to 60 ns, as with a common last-level cache, or distant. Times of distant CPUs go to
+mpi-LIBRARY-distant.json. Programs find out how far the CPUs of two ranks are, and choose by the times for that.
+`taskset -c A,B` in front of the command chooses the two CPUs, which have to belong to two cores.
 
 With HOST the receiver is on another machine, where `lacuna guide --listen` runs with a NIC of the same kind and the
 same version. Both need the same secret, in LACUNA_SECRET or in the file that LACUNA_SECRET_FILE names. The results
@@ -125,6 +131,7 @@ Examples:
   lacuna guide --budget 300 --output results/node17
   lacuna guide --mpi mpicc
   lacuna guide --mpi mpicc --hosts node17,node18
+  taskset -c 0,16 lacuna guide --mpi mpicc
   lacuna guide --mpi openmpi=/opt/openmpi/bin/mpicc --mpi mpich=/opt/mpich/bin/mpicc
   lacuna guide --nic model
   lacuna guide --nic verbs:mlx5_0 --listen
@@ -384,7 +391,7 @@ def _measure_mpi_of_path(console: Console, installation: MpiInstallation) -> Non
     """An MPI that cannot be used is none of the guide's faults; one that moves a wrong byte is."""
     try:
         with command_exit.guarded():
-            _measure_mpi(console, installation, None, False, None)
+            _measure_mpi(console, installation, None, False, None, tries=1)  # the budget has time for one
     except (MpiError, MpiInstallationError) as e:
         console.print(f"No ways of MPI programs were measured: {e}", soft_wrap=True, markup=False)
     except WaysError as e:
@@ -397,9 +404,10 @@ def _measure_mpi(
     hosts: tuple[str, str] | None,
     quick: bool,
     timeout: float | None,
+    tries: int = ways_run.TRIES,
 ) -> MpiProfile:
     line = command_line("guide", [installation], hosts=",".join(hosts or ()), quick=quick)
-    return ways_run.run(console, installation, line, hosts, quick, timeout)
+    return ways_run.run(console, installation, line, hosts, quick, timeout, tries)
 
 
 def _fail(error: WaysError | FailedError) -> NoReturn:

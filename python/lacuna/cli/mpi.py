@@ -102,8 +102,8 @@ def doctor_command(
     Exit status: 0, 1 if something keeps the library from working, 2 for wrong usage.
     """
     # Imported here: `lacuna mpirun` need not wait for it.
-    from lacuna.mpi import doctor
-    from lacuna.mpi.program import find_program
+    from lacuna.mpi.inspection import doctor
+    from lacuna.mpi.inspection.program import find_program
 
     delivery = Delivery(data, None)
     findings = doctor.look_at_machine(mpirun, abi)
@@ -174,7 +174,7 @@ def _library(abi: str | None, mpirun: str | None) -> Path:
 
 def _abi_of(arguments: list[str], launcher: Path) -> str:
     """The program's own, where it says which: MPICH's launcher starts programs of two. Raises MpiError."""
-    from lacuna.mpi.program import find_program, read_program
+    from lacuna.mpi.inspection.program import find_program, read_program
 
     for argument in arguments:
         file = find_program(argument)

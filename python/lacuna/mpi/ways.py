@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from lacuna._core import Layout
+from lacuna.mpi.distance import LineTimes
 from lacuna.mpi.installations import MpiInstallation, shim_source
 from lacuna.mpi.interposer import abi_of, preload_library, preloaded
 from lacuna.mpi.launch import Launch, end_launcher, launch
@@ -68,6 +69,9 @@ WAITED_US = 500.0
 """A message of 4 KiB takes less than a fifth of this by the slowest MPI, unless its ranks wait for CPUs."""
 SILENCE = 60.0
 """Seconds for which a size may take. The slowest MPI takes about five."""
+_WRONG_BYTES = 33
+"""The program's exit status then; WRONG_BYTES of tools/bench/mpi/ways_uses.h. It says what was wrong, too, but MPICH's
+launcher loses that at times."""
 _START_SECONDS = 60.0
 _END_SECONDS = 30.0
 _LIBRARIES = (("Open MPI", "open_mpi"), ("Intel", "intel"), ("MPICH Version:\t4.0", "mpich_4_0"), ("", "mpich"))
@@ -85,6 +89,10 @@ class WaysError(Exception):
     """An MPI's ways could not be measured, or moved a wrong byte; the text says which."""
 
 
+class WrongBytesError(WaysError):
+    """A way moved a wrong byte, and the program ended."""
+
+
 @dataclass(frozen=True)
 class Measured:
     """What was measured of one MPI."""
@@ -94,6 +102,7 @@ class Measured:
     ns: Sheets
     contiguous: Lists = field(default_factory=dict)
     """Of messages without gaps, by CONTIGUOUS."""
+    line_times: LineTimes = field(default_factory=LineTimes)
 
     @property
     def library(self) -> str:
@@ -128,6 +137,24 @@ class _Cell:
     bytes: int
     run: int
     ns: Found
+    line_ns: float
+    """That reading a line of the other rank took; 0: that is not known."""
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What the program said."""
+
+    version: str
+    sizes: list[_Cell]
+
+    @property
+    def ns(self) -> list[Found]:
+        return [cell.ns for cell in self.sizes]
+
+    @property
+    def line_times(self) -> LineTimes:
+        return LineTimes(tuple(cell.line_ns for cell in self.sizes))
 
 
 @dataclass(frozen=True)
@@ -155,15 +182,15 @@ def measure(installation: MpiInstallation, milliseconds: float, told: Progress, 
         *(_Asked(size, 0, {("contiguous", "regular"): contiguous}) for size in CONTIGUOUS),
     ]
     sizes = ("node", *(",".join(map(str, sizes)) for sizes in (BYTES, RUNS, CONTIGUOUS)))
-    version, found = _measure(installation, milliseconds, sizes, asked, told, silence)
+    found = _measure(installation, milliseconds, sizes, asked, told, silence)
     ns: Sheets = {use: {} for use, _ in SERVING}
     for (use, form), ways in SERVING.items():
         ns[use][form] = {way: [0.0] * (len(BYTES) * len(RUNS)) for way in ways}
-        for (size, run), times in zip(CELLS, found, strict=False):
+        for (size, run), times in zip(CELLS, found.ns, strict=False):
             for way in ways:
                 ns[use][form][way][BYTES.index(size) * len(RUNS) + RUNS.index(run)] = times[use][form][way]
-    plain = [times["contiguous"]["regular"] for times in found[len(CELLS) :]]
-    return Measured(version, ns, {way: [times[way] for times in plain] for way in contiguous})
+    plain = [times["contiguous"]["regular"] for times in found.ns[len(CELLS) :]]
+    return Measured(found.version, ns, {way: [times[way] for times in plain] for way in contiguous}, found.line_times)
 
 
 def measure_nodes(
@@ -178,21 +205,30 @@ def measure_nodes(
     ways = [PACKED, *(f"chunked {chunk}" for chunk in CHUNKS)]
     asked = [_Asked(size, CHUNKED_RUN, {("send", form): ways for form in ("regular", "listed")}) for size in CHUNKED]
     sizes = ("nodes", ",".join(map(str, CHUNKED)), str(CHUNKED_RUN), ",".join(map(str, CHUNKS)))
-    version, found = _measure(installation, milliseconds, sizes, asked, told, silence, hosts)
-    return version, {way: [times["send"]["regular"][way] for times in found] for way in ways}
+    found = _measure(installation, milliseconds, sizes, asked, told, silence, hosts)
+    return found.version, {way: [times["send"]["regular"][way] for times in found.ns] for way in ways}
 
 
-def measure_given(installation: MpiInstallation, layout: Layout, milliseconds: float) -> tuple[str, Found]:
-    """What the MPI says of itself, and nanoseconds of every use of a datatype of that layout, between two ranks of a
-    node: of nested MPI_Type_create_hvector where its canonical form is loops, else of MPI_Type_create_hindexed. Raises
-    as measure() does, and ValueError for a layout of more than a million runs."""
+@dataclass(frozen=True)
+class Given:
+    """What was measured of one datatype."""
+
+    library_version: str
+    ns: Found
+    line_times: LineTimes
+
+
+def measure_given(installation: MpiInstallation, layout: Layout, milliseconds: float) -> Given:
+    """Nanoseconds of every use of a datatype of that layout, between two ranks of a node: of nested
+    MPI_Type_create_hvector where its canonical form is loops, else of MPI_Type_create_hindexed. Raises as measure()
+    does, and ValueError for a layout of more than a million runs."""
     ways = {(use, form): ways for (use, form), ways in SERVING.items() if form == "regular"}
     with tempfile.NamedTemporaryFile("w", prefix="lacuna-", suffix=".type") as file:
         file.write(_type_text(layout))
         file.flush()
         asked = [_Asked(0, 0, ways)]
-        version, found = _measure(installation, milliseconds, ("given", file.name), asked, lambda _: None, SILENCE)
-    return version, found[0]
+        found = _measure(installation, milliseconds, ("given", file.name), asked, lambda _: None, SILENCE)
+    return Given(found.version, found.ns[0], found.line_times)
 
 
 def _type_text(layout: Layout) -> str:
@@ -215,8 +251,8 @@ def _measure(
     told: Progress,
     silence: float,
     hosts: Hosts | tuple[str, str] | None = None,
-) -> tuple[str, list[Found]]:
-    """Runs the program. What it says of the MPI, and of each size."""
+) -> _Found:
+    """Runs the program."""
     started = launch(installation, hosts)
     library = preload_library(abi_of(started.version))
     # Other hosts have this folder, too, or none.
@@ -248,7 +284,7 @@ def _run(
     asked: Sequence[_Asked],
     told: Progress,
     silence: float,
-) -> tuple[str, list[Found]]:
+) -> _Found:
     # What the user has set for programs, LACUNA_MPI_OFFER for one, would decide instead of the program here.
     kept = {name: value for name, value in started.environment.items() if not name.startswith("LACUNA_")}
     with tempfile.TemporaryFile("w+", errors="replace") as errors:
@@ -262,6 +298,8 @@ def _run(
         except EndError as e:  # the launcher tells how
             with contextlib.suppress(LineError):
                 _end(process)
+            if process.returncode == _WRONG_BYTES:
+                raise WrongBytesError(f"{title}: a way moved wrong bytes{_said(errors)}") from e
             raise WaysError(f"{title}: it ended before the last size{_said(errors)}") from e
         except LineError as e:
             end_launcher(process, 5)
@@ -302,13 +340,13 @@ def _lines(source: int, silence: float) -> Iterator[dict[str, Any]]:
             deadline = time.monotonic() + silence
 
 
-def _read(lines: Iterator[dict[str, Any]], asked: Sequence[_Asked], told: Progress) -> tuple[str, list[Found]]:
+def _read(lines: Iterator[dict[str, Any]], asked: Sequence[_Asked], told: Progress) -> _Found:
     """Raises LineError where a line does not come, or is not the one that has to come."""
     head = next(lines)
     version = head.get("version")
     if not isinstance(version, str) or not version or head.get("cells") != len(asked):
         raise LineError(f"began with {head}")
-    found: list[Found] = []
+    found: list[_Cell] = []
     for wanted in asked:
         told(len(found))
         try:
@@ -320,11 +358,11 @@ def _read(lines: Iterator[dict[str, Any]], asked: Sequence[_Asked], told: Progre
                 f"measured {cell.bytes} bytes in runs of {cell.run}, not {wanted.bytes} in runs of {wanted.run}"
             )
         _check(cell, wanted)
-        found.append(cell.ns)
+        found.append(cell)
     if next(lines) != {"ends": len(asked)}:
         raise LineError("did not end after the last size")
     told(len(asked))
-    return version, found
+    return _Found(version, found)
 
 
 def _check(cell: _Cell, wanted: _Asked) -> None:
@@ -333,3 +371,5 @@ def _check(cell: _Cell, wanted: _Asked) -> None:
         for way in ways:
             if not 0 < found.get(way, math.nan) < math.inf:
                 raise LineError(f"has no time of {use}, {form}, {way} for {cell.bytes} bytes in runs of {cell.run}")
+    if not 0 <= cell.line_ns < math.inf:
+        raise LineError(f"has no time of a line for {cell.bytes} bytes in runs of {cell.run}")

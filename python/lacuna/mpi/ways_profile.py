@@ -12,6 +12,7 @@ from typing import Any
 
 from lacuna._core import check_mpi_profile, machine_name, mpi_profile_file
 from lacuna.files import write_whole
+from lacuna.mpi.distance import Distance
 from lacuna.mpi.ways import BYTES, CHUNKED, CHUNKED_RUN, CHUNKS, CONTIGUOUS, PACKED, RUNS, Lists, Measured, Sheets
 from lacuna.worker.result import Result, begun
 
@@ -27,6 +28,9 @@ class MpiProfile(Result):
     machine: str
     library: str
     library_version: str
+    distance: Distance
+    line_ns: float
+    """What was found of the two CPUs; 0: no line was timed."""
     ns: Sheets
     thresholds: dict[str, Any] = field(default_factory=dict)
     """`contiguous`, and `inter_node` where two hosts were measured."""
@@ -34,17 +38,11 @@ class MpiProfile(Result):
     def document(self) -> dict[str, object]:
         return {"schema": SCHEMA, "bytes": BYTES, "runs": RUNS, **vars(self)}
 
-    def text(self) -> str:
-        """Of the file: a list of numbers is a line."""
-        lists = re.compile(r"\[[-+.\deE,\s]+\]")
-        said = json.dumps(self.document(), indent=1)
-        return lists.sub(lambda found: " ".join(found[0].split()), said) + "\n"
-
     def store(self) -> Path:
         """Writes it to where the library looks for it. Returns the file."""
-        file = Path(mpi_profile_file(self.library))
+        file = Path(mpi_profile_file(self.library, self.distance))
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(file, self.text())
+        write_whole(file, _text(self.document()))
         return file
 
 
@@ -59,6 +57,8 @@ def of(measured: Measured, command: str, inter_node: Mapping[str, Any] | None = 
         machine_name(),
         measured.library,
         measured.library_version,
+        measured.line_times.distance,
+        measured.line_times.line_ns,
         measured.ns,
         thresholds,
     )
@@ -80,13 +80,44 @@ def between_nodes(times: Lists) -> dict[str, Any]:
 
 
 def kept_between_nodes(measured: Measured) -> dict[str, Any] | None:
-    """What the profile that is there says of two hosts, if it is of the same machine and version of the MPI."""
-    file = Path(mpi_profile_file(measured.library))
+    """What the profiles that hold say of two hosts, of whichever distance; the newer one first."""
+    own = measured.line_times.distance
+    found = [old for distance in (own, own.other) if (old := _holding(measured, distance))]
+    for old in sorted(found, key=lambda one: one["created"], reverse=True):
+        between = old["thresholds"].get("inter_node")
+        if between:
+            return dict(between)
+    return None
+
+
+def holds(measured: Measured, distance: Distance) -> bool:
+    """Whether there is a profile of that distance, of this machine and this version of the MPI."""
+    return _holding(measured, distance) is not None
+
+
+def share_between_nodes(measured: Measured, between: Mapping[str, Any]) -> None:
+    """Into the profile of the other distance, if it holds: which CPUs of a node were measured says nothing of two
+    hosts."""
+    other = measured.line_times.distance.other
+    if holds(measured, other):
+        file = Path(mpi_profile_file(measured.library, other))
+        old = json.loads(file.read_text())
+        write_whole(file, _text({**old, "thresholds": {**old.get("thresholds", {}), "inter_node": dict(between)}}))
+
+
+def _text(document: Mapping[str, object]) -> str:
+    """Of the file: a list of numbers is a line."""
+    lists = re.compile(r"\[[-+.\deE,\s]+\]")
+    return lists.sub(lambda found: " ".join(found[0].split()), json.dumps(document, indent=1)) + "\n"
+
+
+def _holding(measured: Measured, distance: Distance) -> dict[str, Any] | None:
+    file = Path(mpi_profile_file(measured.library, distance))
     try:
         check_mpi_profile(str(file), measured.library)
         old = json.loads(file.read_text())
         same = (old["machine"], old["library_version"]) == (machine_name(), measured.library_version)
-        return dict(old["thresholds"]["inter_node"]) if same else None
+        return {"created": str(old["created"]), "thresholds": dict(old.get("thresholds", {}))} if same else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -13,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from lacuna._core import Layout, mpi_profile_file, mpi_ways
-from lacuna.mpi.ways import BYTES, CELLS, RUNS, SERVING
+from lacuna.mpi.distance import Distance, cpus_text
+from lacuna.mpi.ways import BYTES, CELLS, RUNS, SERVING, Given
 from lacuna.mpi.ways_profile import GAIN, MpiProfile
 from lacuna.units import bytes_text, us_text
 
@@ -56,6 +57,8 @@ def show(console: Console, name: str, profile: MpiProfile) -> None:
     """The table, and what it means."""
     console.print(Text(f"{name}: {profile.library_version}", style="bold"), soft_wrap=True)
     console.print(profile.machine, soft_wrap=True, markup=False)
+    title = cpus_text(profile.distance, profile.line_ns)
+    console.print(Text(title[0].upper() + title[1:], style="bold"), soft_wrap=True)
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("use")
     table.add_column("runs of", justify="right")
@@ -103,29 +106,55 @@ def _text(times: Mapping[str, float]) -> str:
 
 
 def measured_here() -> list[str]:
-    """The MPIs whose ways were measured on this machine."""
-    return [library for library in NAMES if Path(mpi_profile_file(library)).is_file()]
+    """The MPIs whose ways were measured on this machine, between near CPUs or distant ones."""
+    return [library for library in NAMES if any(_measured(library, distance) for distance in Distance)]
 
 
-def expected(layout: Layout, libraries: list[str], ranks: int) -> dict[str, Any]:
-    """By MPI: {"file", "warning", "forced", "crowded", "uses": {"send": {"chosen", "ns": {way: nanoseconds}}}}. `file`
-    is empty for usual times. "forced" names the variable of the environment that chooses, if one does. "crowded": so
-    many ranks share CPUs of this machine. Raises ValueError where a variable's value is none."""
+def _measured(library: str, distance: Distance) -> bool:
+    return Path(mpi_profile_file(library, distance)).is_file()
+
+
+def _distance(library: str, wanted: Distance | None, crowded: bool) -> Distance:
+    """Near, but where only distant CPUs were measured. Ranks that share CPUs count as near."""
+    if wanted:
+        return wanted
+    if crowded:
+        return Distance.near
+    only_distant = _measured(library, Distance.distant) and not _measured(library, Distance.near)
+    return Distance.distant if only_distant else Distance.near
+
+
+def expected(layout: Layout, libraries: list[str], ranks: int, distance: Distance | None = None) -> dict[str, Any]:
+    """By MPI: {"file", "warning", "distance", "forced", "crowded", "uses": {"send": {"chosen", "ns": {way:
+    nanoseconds}}}}. `file` is empty for usual times. "forced" names the variable of the environment that chooses, if
+    one does. "crowded": so many ranks share CPUs of this machine. Without a `distance` that of LACUNA_MPI_DISTANCE is
+    meant, else near for a crowded job, else one that was measured.
+
+    Raises ValueError where a variable's value is none."""
     way, offered = os.environ.get("LACUNA_MPI_WAY", ""), os.environ.get("LACUNA_MPI_OFFER", "")
+    said = os.environ.get("LACUNA_MPI_DISTANCE", "")
+    if said not in ("", *Distance):
+        raise ValueError(f"LACUNA_MPI_DISTANCE is {said!r}; it may be {' or '.join(Distance)}")
     if way not in ("", *_WAYS):
         raise ValueError(f"LACUNA_MPI_WAY is {way!r}; it may be {', '.join(_WAYS)}")
     if offered and not (offered.isdecimal() and int(offered) >= LEAST_OFFERED):
         raise ValueError(f"LACUNA_MPI_OFFER is {offered!r}; it may be {LEAST_OFFERED} bytes or more")
     forced = "LACUNA_MPI_WAY" if way else "LACUNA_MPI_OFFER" if offered else ""
     crowded = ranks > len(os.sched_getaffinity(0))
-    found = {library: mpi_ways(layout, library, way, int(offered or 0), crowded) for library in libraries}
-    return {library: {**of, "forced": forced, "crowded": crowded} for library, of in found.items()}
+    wanted = distance or (Distance(said) if said else None)
+    found = {}
+    for library in libraries:
+        apart = _distance(library, wanted, crowded)
+        of = mpi_ways(layout, library, way, int(offered or 0), crowded, apart)
+        found[library] = {**of, "distance": apart, "forced": forced, "crowded": crowded}
+    return found
 
 
-def enter_measured(of: dict[str, Any], version: str, found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> None:
-    """Into an MPI of expected(): what it says of itself, and what ways.measure_given() found."""
-    of["measured_of"] = version
-    for use, forms in found.items():
+def enter_measured(of: dict[str, Any], given: Given) -> None:
+    """Into an MPI of expected(): what it says of itself, how far the CPUs were, and what was measured."""
+    of["measured_of"] = given.library_version
+    of["measured_distance"], of["measured_line_ns"] = given.line_times.distance, given.line_times.line_ns
+    for use, forms in given.ns.items():
         of["uses"][use]["measured_ns"] = dict(forms["regular"])
 
 
@@ -135,7 +164,8 @@ def show_expected(console: Console, found: dict[str, Any], ranks: int) -> None:
         origin = "as measured here" if of["file"] else "by usual times: `lacuna guide --mpi MPICC` measures them"
         job = f"{'two' if ranks == 2 else ranks} ranks of a node"
         console.print()
-        console.print(Text(f"In a program of {NAMES[library]}, {job}, preloaded ({origin})", style="bold"))
+        place = f"{job}, preloaded, between {of['distance']} CPUs"
+        console.print(Text(f"In a program of {NAMES[library]}, {place} ({origin})", style="bold"), soft_wrap=True)
         if of["warning"]:
             console.print(Text(of["warning"]), soft_wrap=True)
         if of["crowded"]:
@@ -143,7 +173,10 @@ def show_expected(console: Console, found: dict[str, Any], ranks: int) -> None:
             console.print("offered only where that is expected to take two thirds of the best other way.")
         measured = "measured_of" in of
         if measured:
-            console.print(Text(f"Measured with {of['measured_of']}, two ranks; in brackets"), soft_wrap=True)
+            where = cpus_text(of["measured_distance"], of["measured_line_ns"])
+            console.print(Text(f"Measured with {of['measured_of']}, two ranks {where}; in brackets"), soft_wrap=True)
+            if of["measured_line_ns"] and of["measured_distance"] != of["distance"]:
+                console.print(f"--distance {of['measured_distance']} shows what is expected between such CPUs")
         table = Table(box=None, padding=(0, 2, 0, 0))
         table.add_column("use")
         table.add_column(f"forced by {of['forced']}" if of["forced"] else "chosen")

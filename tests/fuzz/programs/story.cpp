@@ -113,6 +113,7 @@ Story draw_story(std::uint64_t seed) {
   story.options.renews = random.one_in(4);
   story.options.open_mpi = random.one_in(2);
   story.options.decode_at = static_cast<int>(random.below(4));
+  story.options.distance = "";
   story.options.slow = random.one_in(2) ? random.next() : 0;
   if (random.one_in(3)) story.options.nodes = static_cast<int>(random.between(1, std::min(story.options.ranks, 3)));
   if (story.options.nodes > 1 && random.one_in(2)) story.options.nic = "fake";

@@ -46,7 +46,11 @@ def test_an_mpi_by_its_wrapper_is_measured(tmp_path: Path, monkeypatch: pytest.M
     forms = {
         use: {"regular": dict.fromkeys(of, 1500.0)} for (use, form), of in ways.SERVING.items() if form == "regular"
     }
-    told = [{"version": "MPICH Version:      9.1", "cells": 1}, {"bytes": 512, "run": 0, "ns": forms}, {"ends": 1}]
+    told = [
+        {"version": "MPICH Version:      9.1", "cells": 1},
+        {"bytes": 512, "run": 0, "ns": forms, "line_ns": 200.0},
+        {"ends": 1},
+    ]
     body = "case $1 in --version) echo HYDRA build details: Version: 9.1; exit;; esac\n"
     (tmp_path / "lines").write_text("".join(json.dumps(line) + "\n" for line in told))
     for name, text in (("mpicc", "exit 0"), ("mpiexec", f"{body}cat {tmp_path}/lines")):
@@ -58,7 +62,11 @@ def test_an_mpi_by_its_wrapper_is_measured(tmp_path: Path, monkeypatch: pytest.M
     of = json.loads(ended.stdout)["mpi"]["mpich"]
     assert of["measured_of"] == "MPICH Version:      9.1"
     assert of["uses"]["bcast"]["measured_ns"] == {"host": 1500, "packed": 1500, "offered": 1500}
+    assert (of["distance"], of["measured_distance"], of["measured_line_ns"]) == ("near", "distant", 200)
     assert "(1.50)" in ended.stderr
+    assert "9.1, two ranks between distant CPUs (a line takes 200 ns); in brackets" in ended.stderr
+    assert "--distance distant shows what is expected between such CPUs" in ended.stderr
+    assert "shows what is expected" not in explain(*what, "--distance", "distant").stdout
     ended = explain(*what, "--mpi", f"other={tmp_path / 'mpicc'}")
     assert (ended.exit_code, "two of them are the same MPI" in " ".join(ended.stderr.split())) == (2, True)
     (tmp_path / "mpiexec").write_text(f"#!/bin/sh\n{body}echo 'bcast: wrong bytes' >&2; exit 1\n")

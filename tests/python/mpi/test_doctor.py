@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from lacuna.cli.app import app
-from lacuna.mpi import doctor
-from lacuna.mpi.doctor import Verdict
+from lacuna.mpi.inspection import doctor
+from lacuna.mpi.inspection.doctor import Verdict
 from lacuna.mpi.interposer import preload_library, tools_behind
 
 CALLS = ("Init", "Send", "Type_vector", "Ialltoallw", "Put", "File_write_all", "Barrier")

@@ -116,9 +116,10 @@ def test_direct_copies_are_reported(mpi: Ready) -> None:
 
 @pytest.mark.parametrize("name", DIRECT)
 def test_chooses_by_itself(mpi: Ready, name: str) -> None:
-    """By the usual prices of its MPI, which leave some messages and collectives to the MPI."""
+    """By the usual prices of its MPI, which leave some messages and collectives to the MPI, and by how far the CPUs
+    are, which it measures meanwhile."""
     chosen = program(name)
-    mpi.compare(chosen, mpi.build(chosen.source), {"LACUNA_MPI_OFFER": ""})
+    mpi.compare(chosen, mpi.build(chosen.source), {"LACUNA_MPI_OFFER": "", "LACUNA_MPI_DISTANCE": ""})
 
 
 def by_mpi4py(mpi: Ready, mode: str, script: str, ranks: int) -> run.Outcome:

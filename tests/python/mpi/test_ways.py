@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 import pytest
 from conftest import PATIENCE, wait_for
+from made_up_ways import LINE_NS, VERSION, Line, Play, honest, player, text, time_of
 from typer.testing import CliRunner
 
 from lacuna import _core
@@ -22,64 +23,24 @@ from lacuna.cli.app import app
 from lacuna.guide.run_record import Guide
 from lacuna.mpi import ways, ways_profile, ways_table
 from lacuna.mpi.installations import MpiInstallation
-from lacuna.mpi.ways import BYTES, CELLS, CHUNKED, CHUNKS, CONTIGUOUS, RUNS, SERVING, SIZES, Measured, WaysError
-
-VERSION = "Open MPI v9.8.7, package"
-
-
-# --- a program that is made up ----------------------------------------------------------------------------------------
-
-
-def time_of(use: str, way: str, size: int) -> float:
-    """Packing pays from 4 KiB on, shared memory from 64 KiB on."""
-    host = 100.0 + size + (1000 if use == "alltoallw" else 0)
-    return host * {"host": 1.0, "packed": 0.5 if size >= 4096 else 2, "offered": 0.25 if size >= 65536 else 3}[way]
-
-
-def cell(size: int, run: int) -> dict[str, Any]:
-    ns: dict[str, dict[str, dict[str, float]]] = {}
-    for (use, form), serving in SERVING.items():
-        ns.setdefault(use, {})[form] = {way: time_of(use, way, size) for way in serving}
-    return {"bytes": size, "run": run, "ns": ns}
-
-
-def without_gaps(size: int) -> dict[str, Any]:
-    """Shared memory pays from 256 KiB on, but not at 1 MiB."""
-    offered = 0.5 if size >= 262144 and size != 1048576 else 1
-    return {
-        "bytes": size,
-        "run": 0,
-        "ns": {"contiguous": {"regular": {"host": float(size), "offered": size * offered}}},
-    }
-
-
-Line = dict[str, Any] | str
-
-
-def honest(version: str = VERSION) -> list[Line]:
-    cells = [*(cell(*at) for at in CELLS), *map(without_gaps, CONTIGUOUS)]
-    return [{"version": version, "cells": len(cells)}, *cells, {"ends": len(cells)}]
-
-
-Play = Callable[..., MpiInstallation]
+from lacuna.mpi.ways import (
+    BYTES,
+    CELLS,
+    CHUNKED,
+    CHUNKS,
+    CONTIGUOUS,
+    RUNS,
+    SERVING,
+    SIZES,
+    Measured,
+    WaysError,
+    WrongBytesError,
+)
 
 
 @pytest.fixture
 def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
-    """An MPI whose mpiexec prints these lines, and then does what `after` says."""
-
-    def made(lines: list[Line], after: str = "exit 0") -> MpiInstallation:
-        said = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
-        (tmp_path / "lines").write_text(said)
-        body = f"case $1 in --version) echo HYDRA build details:; exit;; esac\ncat {tmp_path}/lines\n{after}"
-        for name, text in (("mpicc", "exit 0"), ("mpiexec", body)):
-            (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
-            (tmp_path / name).chmod(0o755)
-        return MpiInstallation("played", tmp_path / "mpicc")
-
-    monkeypatch.setenv("LACUNA_MPI_LIB_DIR", str(tmp_path))
-    (tmp_path / "liblacuna_mpi_mpich.so").touch()
-    return made
+    return player(tmp_path, monkeypatch)
 
 
 def measured(installation: MpiInstallation, silence: float = PATIENCE) -> Measured:
@@ -92,6 +53,7 @@ def test_times_stand_by_use_form_way_bytes_and_run(play: Play) -> None:
     assert found.library_version == VERSION
     assert done == list(range(SIZES + 1))
     assert found.contiguous["host"] == [float(size) for size in CONTIGUOUS]
+    assert found.line_times.ns == (LINE_NS,) * SIZES
     assert {(use, form): tuple(found.ns[use][form]) for use, form in SERVING} == SERVING
     for (use, form), serving in SERVING.items():
         for way in serving:
@@ -139,6 +101,10 @@ HOSTILE: dict[str, tuple[Callable[[list[Any]], object], str]] = {
     "below_zero": (lambda lines: times(lines).update(packed=-1.0), "no time of send, listed, packed"),
     "zero": (lambda lines: times(lines).update(packed=0), "no time of send, listed, packed"),
     "no_contiguous": (lambda lines: lines[-2]["ns"].clear(), "no time of contiguous, regular, host"),
+    "no_line": (lambda lines: lines[3].pop("line_ns"), "missing required field `line_ns`"),
+    "line_of_text": (lambda lines: lines[3].update(line_ns="20"), "another line than a size's"),
+    "line_below_zero": (lambda lines: lines[3].update(line_ns=-1.0), "no time of a line for 1024 bytes"),
+    "line_without_end": (lambda lines: lines.insert(3, json.dumps(lines.pop(3))[:-5] + "1e999}"), "no JSON object"),
     "more": (lambda lines: lines.insert(-1, lines[1]), "did not end after the last size"),
 }
 
@@ -151,8 +117,10 @@ def test_a_program_that_prints_something_else(play: Play, kind: str) -> None:
 
 
 def test_what_a_program_says_before_it_dies(play: Play) -> None:
-    with pytest.raises(WaysError, match="ended before the last size: send of 256 bytes: wrong bytes"):
-        measured(play(honest()[:4], "echo 'send of 256 bytes: wrong bytes' >&2; exit 1"))
+    with pytest.raises(WaysError, match="ended before the last size: no memory"):
+        measured(play(honest()[:4], "echo 'no memory' >&2; exit 1"))
+    with pytest.raises(WrongBytesError, match="a way moved wrong bytes: send of 256 bytes: wrong bytes"):
+        measured(play(honest()[:4], "echo 'send of 256 bytes: wrong bytes' >&2; exit 33"))
     with pytest.raises(WaysError, match="ended with 7 after its last line"):
         measured(play(honest(), "exit 7"))
 
@@ -190,7 +158,7 @@ def test_the_command_writes_the_profile_and_shows_which_way_is_best(play: Play, 
     profile = json.loads(file.read_text())
     assert json.loads(done.stdout) == {"mpis": [profile]}
     head = ["schema", "bytes", "runs", "lacuna_version", "created", "command"]
-    assert [*profile] == [*head, "machine", "library", "library_version", "ns", "thresholds"]
+    assert [*profile] == [*head, "machine", "library", "library_version", "distance", "line_ns", "ns", "thresholds"]
     assert (profile["schema"], profile["library"]) == ("lacuna-mpi-ways/4", "open_mpi")
     assert profile["machine"] == _core.machine_name()
     assert (tuple(profile["bytes"]), tuple(profile["runs"])) == (BYTES, RUNS)
@@ -215,7 +183,7 @@ def between_hosts(size: int) -> dict[str, Any]:
     ways = {"packed": 100.0 * size}
     for chunk in CHUNKS:
         ways[f"chunked {chunk}"] = size * (50.0 if chunk == 262144 else 60) if size >= 1 << 20 else 100.0 * size
-    return {"bytes": size, "run": 512, "ns": {"send": {"regular": ways, "listed": ways}}}
+    return {"bytes": size, "run": 512, "ns": {"send": {"regular": ways, "listed": ways}}, "line_ns": 0.0}
 
 
 HOSTS = "case $* in *-hosts*) cat {folder}/between ;; *) cat {folder}/lines ;; esac"
@@ -224,29 +192,40 @@ HOSTS = "case $* in *-hosts*) cat {folder}/between ;; *) cat {folder}/lines ;; e
 def test_between_two_hosts(
     play: Play, tmp_path: Path, no_settings_of_the_user: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A later run without hosts keeps what was found, of the same version of the MPI."""
+    """A later run without hosts keeps what was found, of the same version of the MPI. So does the profile of distant
+    CPUs that is there already."""
     monkeypatch.chdir(tmp_path)  # where the program is built that both hosts run
     installation = play([], HOSTS.format(folder=tmp_path))
     cells = [between_hosts(size) for size in CHUNKED]
     told = [{"version": VERSION, "cells": len(cells)}, *cells, {"ends": len(cells)}]
-    (tmp_path / "between").write_text("".join(json.dumps(line) + "\n" for line in told))
+    (tmp_path / "between").write_text(text(told))
     (tmp_path / "lines").write_text("")
     mpiexec = tmp_path / "mpiexec"
     mpiexec.write_text(mpiexec.read_text().replace(f"cat {tmp_path}/lines\n", "", 1))
 
     def guided(version: str, *options: str) -> Any:
-        (tmp_path / "lines").write_text("".join(json.dumps(line) + "\n" for line in honest(version)))
+        (tmp_path / "lines").write_text(text(honest(version)))
         done = CliRunner().invoke(app, ["guide", "--mpi", str(installation.mpicc), *options])
         assert done.exit_code == 0, done.output
         (file,) = no_settings_of_the_user.rglob("mpi-open_mpi.json")
         _core.check_mpi_profile(str(file), "open_mpi")
         return json.loads(file.read_text()), done.output
 
+    (tmp_path / "lines").write_text(text(honest(line_ns=[200.0])))
+    assert CliRunner().invoke(app, ["guide", "--mpi", str(installation.mpicc)]).exit_code == 0
+    distant = Path(_core.mpi_profile_file("open_mpi", "distant"))
+    before = json.loads(distant.read_text())
     profile, shown = guided(VERSION, "--hosts", "node17,node18")
     between = profile["thresholds"]["inter_node"]
+    _core.check_mpi_profile(str(distant), "open_mpi")
+    after = json.loads(distant.read_text())
+    assert after["thresholds"].pop("inter_node") == between
+    assert after == before
     assert (between["from"], between["chunk"], between["bytes"]) == (1 << 20, 262144, list(CHUNKED))
     assert "lacuna guide --hosts node17,node18 --mpi " in profile["command"]
     assert "from 1 MiB on in chunks of 256 KiB" in " ".join(shown.split())
+    assert guided(VERSION)[0]["thresholds"]["inter_node"] == between
+    distant.unlink()
     assert guided(VERSION)[0]["thresholds"]["inter_node"] == between
     assert "inter_node" not in guided("Open MPI v9.9.9")[0]["thresholds"]
 

@@ -13,11 +13,12 @@
  * Rank 0 prints a line of JSON about the MPI, one for each size, and a last one:
  *
  *   {"version": "Open MPI v5.0.11", "cells": 35}
- *   {"bytes": 256, "run": 8, "ns": {"send": {"regular": {"host": 812.5, "packed": 640.1, "offered": 0.9e3}, ...}, ...}}
- *   {"bytes": 1048576, "run": 0, "ns": {"contiguous": {"regular": {"host": 41000.0, "offered": 33000.0}}}}
+ *   {"bytes": 256, "run": 8, "ns": {"send": {"regular": {"host": 812.5, "packed": 640.1}, ...}, ...}, "line_ns": 20.0}
+ *   {"bytes": 1048576, "run": 0, "ns": {"contiguous": {"regular": {"host": 41e3, "offered": 33e3}}}, "line_ns": 20.0}
  *   {"ends": 35}
  *
- * A time is the median of batches, of the slower rank, for one message or one call. */
+ * A time is the median of batches, of the slower rank, for one message or one call. `line_ns` is what the preloaded
+ * library needs for reading a line that the other rank has written; 0: that is not known. */
 #define _GNU_SOURCE
 #include "ways_uses.h"
 
@@ -141,7 +142,7 @@ static void begin_line(long bytes, long run) {
 
 static void end_line(void) {
   if (rank != 0) return;
-  printf("}}\n");
+  printf("}, \"line_ns\": %.1f}\n", line_ns());
   fflush(stdout);
   nanosleep(&pause_for_reader, NULL);
 }
@@ -264,7 +265,8 @@ int main(int argc, char** argv) {
   if (batch_ns > longest_batch_ns) batch_ns = longest_batch_ns;
   if (!(batch_ns > shortest_batch_ns)) batch_ns = shortest_batch_ns;
   *(void**)&force_way = dlsym(RTLD_DEFAULT, "lacuna_mpi_force_way");
-  if (force_way == NULL) return usage("Lacuna's library is not preloaded, or it is of another version");
+  *(void**)&line_ns = dlsym(RTLD_DEFAULT, "lacuna_mpi_line_ns");
+  if (force_way == NULL || line_ns == NULL) return usage("Lacuna's library is not preloaded, or it is of another version");
   MPI_Init(&argc, &argv);
   begin_two_ranks("ways");
   begin_uses();

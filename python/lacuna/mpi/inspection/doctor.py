@@ -10,8 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from lacuna import device
+from lacuna.mpi.inspection.program import GROUPS, WITH_GAPS, Program, read_program
 from lacuna.mpi.interposer import ABIS, MpiError, abi_of_launcher, find_mpirun, preload_library, tools_behind
-from lacuna.mpi.program import GROUPS, WITH_GAPS, Program, read_program
 
 PTRACE_SCOPE = Path("/proc/sys/kernel/yama/ptrace_scope")
 DEVICES = Path("/sys/class/infiniband")

@@ -1,0 +1,1 @@
+"""What can be seen of a machine and of an MPI program before the program runs."""
