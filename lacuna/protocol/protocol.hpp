@@ -288,8 +288,8 @@ class Communicator {
   /// what became of it.
   /// Errors: invalid_argument (none that is not null); timeout, where `timeout_ns` went by.
   Result<std::size_t> wait_any(std::span<Request* const> requests, std::int64_t timeout_ns = kForever);
-  /// Moves on until it is done. Errors: as test(), and the NIC's, which end it as give_up() does: whatever it returns, the
-  /// request is gone, and its memory is the caller's.
+  /// Moves on until it is done. Errors: as test(), and the NIC's, which end it as give_up() does. Whatever it returns,
+  /// the request is gone, and its memory is the caller's.
   Result<Status> wait(Request* request);
   /// Takes back a receive that has found no message, or an offer that is not done and whose ticket was not given away;
   /// then the request is gone. False: it has found one, or it is another send; test() or wait() ends it.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <functional>
 #include <optional>
@@ -94,6 +95,11 @@ class MeasuredDistances : public DistanceOfJobs {
  protected:
   void SetUp() override {
     if (const mpi::Cpus own = mpi::own_cpus(); mpi::crowded(std::array{own, own})) GTEST_SKIP() << "two ranks share CPUs here";
+    std::atomic<bool> reads = true;
+    run_preloaded(open_mpi(""), [&](const Host&, int) {
+      if (!mpi::job->lines->reads()) reads = false;
+    });
+    if (!reads) GTEST_SKIP() << "reading this machine's clock takes too long to time a line";
   }
   using Step = std::function<void(const Host& mpi, int rank, Datatype type, std::vector<int>& sent, std::vector<int>& received)>;
   // Ranks of pairs do the same over and over, until each must know how far the other one is.
@@ -108,16 +114,15 @@ Datatype blocks(const Host& mpi, std::int64_t bytes, std::int64_t run) {
   return type;
 }
 
-// Messages that this machine's usual times leave to Open MPI between near CPUs, and offer between distant ones.
-std::optional<guide::Piece> piece_that_differs() {
+// Messages for which this machine's usual times choose that between near CPUs, and that between distant ones.
+std::optional<guide::Piece> piece_of(MpiWay near, MpiWay distant) {
   const auto usual = [](Distance distance, const guide::Piece& piece) {
     return guide::MpiPrices::usual(guide::MpiLibrary::open_mpi, distance).choose(MpiUse::send, piece);
   };
   for (const std::int64_t bytes : guide::kMpiBytes) {
     for (const std::int64_t run : guide::kMpiRuns) {
       const guide::Piece piece{.bytes = bytes, .run = run};
-      if (2 * run <= bytes && usual(Distance::near, piece) == MpiWay::host && usual(Distance::distant, piece) == MpiWay::offered)
-        return piece;
+      if (2 * run <= bytes && usual(Distance::near, piece) == near && usual(Distance::distant, piece) == distant) return piece;
     }
   }
   return std::nullopt;
@@ -153,10 +158,11 @@ TEST_F(DistanceOfJobs, IsOfEachRank) {
     EXPECT_EQ(lines.of(1), Distance::near);
     EXPECT_EQ(lines.of(2), Distance::distant);
     EXPECT_TRUE(lines.mixed());
-    EXPECT_EQ(lines.of(3), Distance::distant);  // half of those that are known
+    EXPECT_EQ(lines.of(3), Distance::near);  // as before, since as many are near as distant
+    hear_of(3, kDistant);
+    EXPECT_EQ(lines.of(1), Distance::near);
     EXPECT_EQ(mpi::job->ways.distance(), Distance::distant);
     hear_of(3, kNear);
-    EXPECT_EQ(lines.of(3), Distance::near);
     EXPECT_EQ(mpi::job->ways.distance(), Distance::near);
     hear_of(2, kNear);
     EXPECT_FALSE(lines.mixed());
@@ -165,7 +171,7 @@ TEST_F(DistanceOfJobs, IsOfEachRank) {
 
 // Each message goes as is best to where its receiver is, and a type knows both.
 TEST_F(DistanceOfJobs, DecidesWhatIsChosen) {
-  const std::optional<guide::Piece> piece = piece_that_differs();
+  const std::optional<guide::Piece> piece = piece_of(MpiWay::host, MpiWay::offered);
   ASSERT_TRUE(piece);
   expect_sound(run_preloaded(open_mpi("near", 3), [&](const Host& mpi, int rank) {
     if (rank != 0) return;
@@ -192,6 +198,31 @@ TEST_F(DistanceOfJobs, DecidesWhatIsChosen) {
   }));
 }
 
+// What is left to the host whatever rank it is for is told at once from the second message on, also where some ranks
+// are near and others distant. Collectives go by what most ranks are.
+TEST_F(DistanceOfJobs, LeavesAtOnceWhatItLeft) {
+  const std::optional<guide::Piece> piece = piece_of(MpiWay::host, MpiWay::host);
+  ASSERT_TRUE(piece);
+  expect_sound(run_preloaded(open_mpi("near", 3), [&](const Host& mpi, int rank) {
+    Datatype type = blocks(mpi, piece->bytes, piece->run);
+    std::vector<int> data(2 * static_cast<std::size_t>(piece->bytes) / sizeof(int), rank);
+    const mpi::Use use = mpi::job->types.find(type);
+    const mpi::Ways& ways = mpi::job->ways;
+    if (rank == 0) {
+      hear_of(1, kNear);
+      hear_of(2, kDistant);
+      ASSERT_TRUE(ways.mixed());
+      EXPECT_FALSE(ways.leaves(MpiUse::send, use.get(), 1));
+      mpi.Send(data.data(), 1, type, 1, 7, mpi.world);
+      EXPECT_EQ(ways.leaves(MpiUse::send, use.get(), 1), ways.choose(MpiUse::later, *use.get(), 1) == MpiWay::host || !mpi::job->crowded);
+      const bool packs = ways.packs(MpiUse::bcast, *use.get(), 1);
+      EXPECT_EQ(ways.leaves(MpiUse::bcast, use.get(), 1, mpi::Type::Among::host_and_packed), !packs);
+    }
+    if (rank == 1) mpi.Recv(data.data(), 1, type, 0, 7, mpi.world, mpi::ignored());
+    mpi.Type_free(&type);
+  }));
+}
+
 void MeasuredDistances::expect_known(const Options& options, const Step& step) {
   constexpr std::int64_t kBytes = 8192, kRun = 64;
   expect_sound(run_preloaded(options, [&](const Host& mpi, int rank) {
@@ -213,18 +244,20 @@ TEST_F(MeasuredDistances, ByMessagesThatCross) {
   });
 }
 
-// Also where the host is left all of them, told at once.
+// Also where all of them are left to the host, told at once.
 TEST_F(MeasuredDistances, ByMessagesThatAreLeft) {
-  const std::optional<guide::Piece> piece = piece_that_differs();
+  const std::optional<guide::Piece> piece = piece_of(MpiWay::host, MpiWay::host);
   ASSERT_TRUE(piece);
   expect_sound(run_preloaded(open_mpi(""), [&](const Host& mpi, int rank) {
-    Datatype type = blocks(mpi, 512, 256);
-    std::vector<int> data(512, rank);
+    Datatype type = blocks(mpi, piece->bytes, piece->run);
+    const mpi::Use use = mpi::job->types.find(type);
+    std::vector<int> data(2 * static_cast<std::size_t>(piece->bytes) / sizeof(int), rank);
     for (int turn = 0; turn < 8 * LineTimes::kEvery; ++turn) {
       if (rank == 0) mpi.Send(data.data(), 1, type, 1, 7, mpi.world);
       mpi.Recv(data.data(), 1, type, 1 - rank, 7, mpi.world, mpi::ignored());
       if (rank == 1) mpi.Send(data.data(), 1, type, 0, 7, mpi.world);
     }
+    EXPECT_TRUE(mpi::job->ways.leaves(MpiUse::send, use.get(), 1));
     EXPECT_GT(mpi::job->lines->line_ns(), 0);
     mpi.Type_free(&type);
   }));
@@ -247,6 +280,9 @@ TEST_F(MeasuredDistances, ByMessagesOfOneWay) {
         } else {
           mpi.Recv(received.data(), ints, int_type(), peer, 7, mpi.world, mpi::ignored());
         }
+        int word = 0;  // so short that no way is chosen for it: none runs ahead
+        if (rank % 2 == 0) mpi.Recv(&word, 1, int_type(), peer, 8, mpi.world, mpi::ignored());
+        if (rank % 2 != 0) mpi.Send(&word, 1, int_type(), peer, 8, mpi.world);
       });
     }
   }
@@ -297,18 +333,35 @@ TEST_F(MeasuredDistances, ByThreads) {
   }));
 }
 
-// Messages to none, to this rank and from any one.
-TEST_F(MeasuredDistances, ByNothingThatGoesNowhere) {
+// A receiver that probes is heard of, too.
+TEST_F(MeasuredDistances, ByMessagesThatWereProbed) {
+  expect_known(open_mpi(""), [](const Host& mpi, int rank, Datatype type, std::vector<int>& sent, std::vector<int>& received) {
+    int word = 0;
+    if (rank == 0) {
+      mpi.Send(sent.data(), 1, type, 1, 7, mpi.world);
+      mpi.Recv(&word, 1, int_type(), 1, 8, mpi.world, mpi::ignored());
+      return;
+    }
+    Message message{};
+    mpi.Mprobe(0, 7, mpi.world, &message, mpi::ignored());
+    mpi.Mrecv(received.data(), 1, type, &message, mpi::ignored());
+    mpi.Send(&word, 1, int_type(), 0, 8, mpi.world);
+  });
+}
+
+// Messages to none, and to this rank: of no other one anything is known after them.
+TEST_F(MeasuredDistances, NotByMessagesThatGoNowhere) {
   expect_sound(run_preloaded(open_mpi(""), [](const Host& mpi, int rank) {
     Datatype type = blocks(mpi, 8192, 64);
     std::vector<int> data(8192, rank);
     for (int turn = 0; turn < 4 * LineTimes::kEvery; ++turn) {
       mpi.Send(data.data(), 1, type, mpi::kProcNull, 7, mpi.world);
       Request request{};
-      mpi.Irecv(data.data(), 1, type, mpi::kAnySource, 7, mpi.self, &request);
+      mpi.Irecv(data.data(), 1, type, 0, 7, mpi.self, &request);
       mpi.Send(data.data(), 1, type, 0, 7, mpi.self);
       mpi.Wait(&request, mpi::ignored());
     }
+    EXPECT_EQ(mpi::job->lines->line_ns(), 0);
     mpi.Type_free(&type);
   }));
 }

@@ -159,12 +159,14 @@ LACUNA_MPI_CAUGHT
 // NOLINTBEGIN(bugprone-macro-parentheses): types, and parts of names
 #define MATCHED(suffix, Number)                                                                                    \
   LACUNA_MPI_CALL(Mrecv##suffix, (void* base, Number count, Datatype type, Message* message, Status* status)) {    \
+    if (takes_messages(job) && job->looks()) job->look_at(LineTimes::kByTurns);                                    \
     if (Ours ours(message); ours) return mrecv(Function::Mrecv##suffix, ours, base, count, type, status);          \
     return passed(job, Function::Mrecv##suffix, why_passed(job),                                                   \
                   [&] { return host().Mrecv##suffix(base, count, type, message, status); });                       \
   }                                                                                                                \
   LACUNA_MPI_CAUGHT                                                                                                \
   LACUNA_MPI_CALL(Imrecv##suffix, (void* base, Number count, Datatype type, Message* message, Request* request)) { \
+    if (takes_messages(job) && job->looks()) job->look_at(LineTimes::kByTurns);                                    \
     if (Ours ours(message); ours) return imrecv(Function::Imrecv##suffix, ours, base, count, type, request);       \
     return passed(job, Function::Imrecv##suffix, why_passed(job),                                                  \
                   [&] { return host().Imrecv##suffix(base, count, type, message, request); });                     \

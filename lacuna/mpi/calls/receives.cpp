@@ -50,9 +50,9 @@ int irecv_or(Function function, void* base, Count count, Datatype type, int sour
   const auto lock = j->enter();  // nobody may take into the stash what this receive would find
   const auto generalized = [&](std::unique_ptr<Operation>& operation) { return generalize(*j, operation, request); };
   int wrong = kSuccess;
+  if (!j->types.is_below(type, count, Descriptor::kBytes) && j->looks()) j->look_at(comm, source);
   if (from_stash(*j, function, base, count, type, source, tag, comm, pass_probed, generalized, wrong)) return wrong;
   if (j->types.is_below(type, count, Descriptor::kBytes)) return passed(j, function, Why::too_short, pass);
-  if (j->looks()) j->look_at(comm, source);
   if (is_whole(*j, base, count, type) && !Mutex::multiple() && source != kProcNull && may_get_descriptor(*j, source, comm)) {
     const Count bytes = count * j->types.whole_bytes(type);  // the program may free its type
     Remembered what{
@@ -109,9 +109,9 @@ int recv_or(Function function, void* base, Count count, Datatype type, int sourc
   }
   const auto awaited = [&](const std::unique_ptr<Operation>& operation) { return end_delivery_of(*j, *operation, Call::message, status); };
   int wrong = kSuccess;
+  if (!j->types.is_below(type, count, Descriptor::kBytes) && j->looks()) j->look_at(comm, source);
   if (from_stash(*j, function, base, count, type, source, tag, comm, pass_probed, awaited, wrong)) return wrong;
   if (j->types.is_below(type, count, Descriptor::kBytes)) return passed(j, function, Why::too_short, pass);
-  if (j->looks()) j->look_at(comm, source);
   if (is_whole(*j, base, count, type))
     return recv_whole(*j, base, static_cast<int>(count * j->types.whole_bytes(type)), source, tag, comm, status);
   if (j->library == Library::open_mpi && base != nullptr && count <= INT_MAX && !j->reports && j->leaves(MpiUse::send, type, count) &&

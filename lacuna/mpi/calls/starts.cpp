@@ -117,7 +117,7 @@ int start(Job& j, std::span<Request> requests) {
   Comm comm{};
   {
     const auto lock = j.enter();
-    if (j.looks()) j.look_at(LineTimes::kByTurns);
+    if (j.looks()) j.look_at(LineTimes::kByTurns);  // so that others, which may choose still, hear of this rank
     result = start(j, requests, wrong, comm);
   }
   return wrong == kSuccess ? result : raise(Call::message, comm, wrong);

@@ -68,6 +68,7 @@ class Job : public Process {
   void look_at(int local);
   /// The same of a rank of `comm`, any one, or MPI_PROC_NULL.
   void look_at(Comm comm, int rank);
+  /// As for most ranks, where it is on another node.
   [[nodiscard]] guide::Distance distance_of(const RankPlace& place) const {
     return lines != nullptr && place.local >= 0 ? lines->of(place.local) : ways.distance();
   }

@@ -87,6 +87,17 @@ bool may_get_descriptor(Job& job, int source, Comm comm) {
   return source == kAnySource ? !job.comms->of_host(comm) : job.comms->may_send_descriptors(comm, source);
 }
 
+namespace {
+
+// As the sender chooses; where that is not known, as for most ranks.
+guide::Distance distance_of(Job& job, Comm comm, int source) try {
+  return job.ways.mixed() && source != kAnySource ? job.distance_of(job.comms->place(comm, source)) : job.ways.distance();
+} catch (const std::bad_alloc&) {
+  return job.ways.distance();
+}
+
+}  // namespace
+
 How plan_receive(Job& job, void* base, Count count, Datatype type, int source, Comm comm, bool once, Target& target, int& wrong) {
   target.why = count <= 0 || source == kProcNull ? Why::no_data : Why::alone;
   if (count <= 0 || job.mode != Mode::full || (job.ranks == nullptr && job.transport == nullptr)) return How::host;
@@ -111,7 +122,8 @@ How plan_receive(Job& job, void* base, Count count, Datatype type, int source, C
   if (contiguous && target.capacity < job.from.contiguous && !job.reports) target.type->leave(target.use, count);
   const bool may_land =
       job.library == Library::open_mpi && target.capacity > 0 && target.asked <= INT_MAX && target.type->takes_part_of_element(type);
-  target.left_to_host = may_land && !contiguous && job.ways.choose(target.use, *target.type.get(), target.count) == MpiWay::host;
+  target.left_to_host = may_land && !contiguous &&
+                        job.ways.choose(target.use, *target.type.get(), target.count, distance_of(job, comm, source)) == MpiWay::host;
   return target.capacity >= Descriptor::kBytes && (base != nullptr || target.type->absolute()) ? How::offered : How::host;
 }
 

@@ -30,6 +30,7 @@ How way_of(Job& job, Source& source, SendMode mode, bool once) {
     const MpiUse use = job.crowded ? MpiUse::later : source.use;
     source.why = Why::host_is_fast;
     const Type& type = *source.type.get();
+    static_assert(Descriptor::kBytes < guide::MpiPrices::kLeastBytes);  // so packing them is none of the ways, too
     const bool is_short = source.bytes <= Descriptor::kBytes;
     if (ends_in_host || is_short) {
       if (job.ways.packs(use, type, source.count, source.distance)) return fitting(source);
@@ -40,7 +41,7 @@ How way_of(Job& job, Source& source, SendMode mode, bool once) {
     const MpiWay way = tries
                            ? job.ways.start({.use = use, .to = source.to.local, .distance = source.distance}, type, source.count, job.types)
                            : job.ways.choose(use, type, source.count, source.distance);
-    if (way == MpiWay::host && use != source.use && !tries) job.ways.leave(source.use, type, source.count, source.distance);
+    if (way == MpiWay::host && !tries) job.ways.leave(source.use, type, source.count, source.distance, use);
     if (way == MpiWay::host) return How::host;
     if (way == MpiWay::offered) how = How::offered;
   }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lacuna/base/base.hpp"
+#include "lacuna/guide/usual_thresholds.hpp"
 
 namespace lacuna::mpi {
 
@@ -95,15 +96,29 @@ LineTimes::Peer* LineTimes::peer(int local) {
   return found.gone ? nullptr : &found;
 }
 
-// Nothing: its owner has not written it since, so the line is in this CPU's cache.
+// Nanoseconds of a load from a page that is known to this CPU.
+std::int64_t LineTimes::time_of(const std::atomic<std::uint32_t>& line, std::uint32_t& value) const {
+  const std::int64_t began = base::now_ns();
+  value = line.load(std::memory_order_acquire);
+  return std::max<std::int64_t>(0, base::now_ns() - began - clock_ns_);
+}
+
+// A program that went through more memory meanwhile than the caches hold: then the other rank's line is in none either,
+// however near that rank is. A line that only this rank has read, at the last look, says so.
+bool LineTimes::caches_keep() const {
+  std::uint32_t value = 0;
+  static_cast<void>(own().first.load(std::memory_order_relaxed));
+  return time_of(own().still, value) <= guide::usual::kDistantLine / 2;
+}
+
+// Nothing: the time would say nothing. Or the owner has not written the line since, so this CPU's cache has it.
 std::optional<std::int64_t> LineTimes::read(Peer& of) const {
   ++of.tries;
-  static_cast<void>(of.page->still.load(std::memory_order_relaxed));
-  const std::int64_t began = base::now_ns();
-  const std::uint32_t looks = of.page->looks.load(std::memory_order_acquire);
-  const std::int64_t took = base::now_ns() - began;
-  if (std::exchange(of.looks, looks) == looks) return std::nullopt;
-  return std::max<std::int64_t>(0, took - clock_ns_);
+  if (!caches_keep()) return std::nullopt;
+  std::uint32_t looks = 0;
+  static_cast<void>(of.page->first.load(std::memory_order_relaxed));
+  const std::int64_t took = time_of(of.page->looks, looks);
+  return std::exchange(of.looks, looks) != looks ? std::optional(took) : std::nullopt;
 }
 
 bool LineTimes::add(int local, std::int64_t ns) {
@@ -117,7 +132,7 @@ bool LineTimes::add(int local, std::int64_t ns) {
     return std::ranges::count_if(looked_at_, [&](const Peer& each) { return each.estimate.now() == distance; });
   };
   const auto near = count_of(Distance::near), distant = count_of(Distance::distant);
-  all_.store(distant >= near ? Distance::distant : Distance::near, std::memory_order_relaxed);
+  if (near != distant) all_.store(distant > near ? Distance::distant : Distance::near, std::memory_order_relaxed);
   mixed_.store(near > 0 && distant > 0, std::memory_order_relaxed);
   return true;
 }

@@ -3,8 +3,9 @@
 // they share a cache wherever they are. Ranks that are not bound move by themselves. So now and then a rank reads a
 // line that another rank has written since, and times that.
 //
-//   rank 0   call call call ... call │ read rank 1's line ── ns ──▶ median of the last five ──▶ near, distant
-//                                    │ write rank 0's line, which rank 1 reads at a call of its own
+//   rank 0   call call ... call │ reads rank 1's line, writes its own │ call call ... call │ reads ...
+//   rank 1   call ... call │ reads rank 0's line, writes its own │ call call ... call │ reads ...
+//                                  └── ns ──▶ median of the last five ──▶ near, distant
 //
 // Each rank of the node has an estimate of its own: some share a cache with this one, others do not.
 #pragma once
@@ -76,10 +77,13 @@ class LineTimes {
     const unsigned char known = known_[static_cast<std::size_t>(local)].load(std::memory_order_relaxed);
     return known == kUnknown ? all() : static_cast<guide::Distance>(known);
   }
-  /// What at least half of the ranks are that are known; at first near, or what the user says. Any thread's.
+  /// What most of the ranks are that are known; as before, if as many are near as distant. At first near, or what the
+  /// user says. Any thread's.
   [[nodiscard]] guide::Distance all() const { return all_.load(std::memory_order_relaxed); }
   /// Whether some are near, and others distant. Any thread's.
   [[nodiscard]] bool mixed() const { return mixed_.load(std::memory_order_relaxed); }
+  /// Whether lines are read at all.
+  [[nodiscard]] bool reads() const { return memory_ != nullptr; }
   /// That the line of the rank takes that was looked at last; 0: not known.
   [[nodiscard]] double line_ns() const { return line_ns_; }
 
@@ -94,9 +98,12 @@ class LineTimes {
   // Reading a slower clock says nothing of lines.
   static constexpr std::int64_t kSlowClock = 60;
   struct Page {
-    std::atomic<std::uint32_t> looks = 0;  // of its owner
+    std::atomic<std::uint32_t> looks = 0;  // how often its owner has looked
     std::array<std::byte, 1024> between{};
-    // Read before the clock is, so that the page is known to this CPU. Never written.
+    // Never written. What is read first, so that the page is known to this CPU.
+    std::atomic<std::uint32_t> first = 0;
+    std::array<std::byte, 1020> behind{};
+    // Nor is this, which only its owner reads, once in each look.
     std::atomic<std::uint32_t> still = 0;
   };
   struct Peer {
@@ -109,6 +116,8 @@ class LineTimes {
   [[nodiscard]] Page& own() const { return *reinterpret_cast<Page*>(memory_->buffer.data()); }
   [[nodiscard]] int next_by_turns();
   [[nodiscard]] Peer* peer(int local);
+  [[nodiscard]] std::int64_t time_of(const std::atomic<std::uint32_t>& line, std::uint32_t& value) const;
+  [[nodiscard]] bool caches_keep() const;
   [[nodiscard]] std::optional<std::int64_t> read(Peer& of) const;
   NodePeers& peers_;
   int rank_;

@@ -39,6 +39,7 @@ class Ways {
     mixed_.store(mixed, std::memory_order_relaxed);
   }
   [[nodiscard]] guide::Distance distance() const { return all_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool mixed() const { return mixed_.load(std::memory_order_relaxed); }
   /// From how many bytes on other ways are gone: as measured near, or else distant; or usual.
   [[nodiscard]] const guide::MpiThresholds& thresholds() const;
 
@@ -79,25 +80,31 @@ class Ways {
     asked_ = asked;
     by_board_ = by_board;
   }
-  /// Whether the same was left to the host before, whatever rank it is for, told at once; false where that is not known.
+  /// Whether the same was left to the host before, whatever rank it is for, told at once; false where that is not
+  /// known.
   [[nodiscard]] bool leaves(MpiUse use, const Type* seen, Count count, Type::Among among = Type::Among::all) const {
     if (seen == nullptr || count < 0) return false;
     const int forced = forced_.load(std::memory_order_relaxed);
     if (forced != kNone || offered_from_ > 0)
       return !seen->contiguous(count) && forced_way(forced, use, seen->bytes(count)) == MpiWay::host;
     const guide::Distance most = distance();
-    const auto others = most == guide::Distance::near ? guide::Distance::distant : guide::Distance::near;
     if (seen->way(use, count, most, among) != MpiWay::host) return false;
-    return !mixed_.load(std::memory_order_relaxed) || seen->way(use, count, others, among) == MpiWay::host;
+    if (among == Type::Among::host_and_packed || !mixed()) return true;  // collectives go by what most ranks are
+    return seen->way(use, count, other(most), among) == MpiWay::host;
   }
   /// Messages of so many elements are the host's: leaves() says so at once from now on. Not where a force says so,
   /// which may end.
   void leave(MpiUse use, const Type& type, Count count) const {
     if (!forces()) type.leave(use, count);
   }
-  /// Or of those to ranks that are so far.
-  void leave(MpiUse use, const Type& type, Count count, guide::Distance distance) const {
-    if (!forces()) type.remember(use, count, distance, MpiWay::host);
+  /// Those to ranks that are so far are, since that was chosen for `chosen_as`. Where others are elsewhere, what holds
+  /// for these is found out, too.
+  void leave(MpiUse use, const Type& type, Count count, guide::Distance distance, MpiUse chosen_as) const {
+    if (forces()) return;
+    type.remember(use, count, distance, MpiWay::host);
+    if (!mixed()) return;
+    const MpiWay to_others = choose(chosen_as, type, count, other(distance));
+    if (to_others == MpiWay::host) type.remember(use, count, other(distance), to_others);
   }
   /// A transfer of this rank. True: it goes as chosen. Else start() or try_collective() says how it goes: of a job that
   /// learns, now and then.
@@ -179,6 +186,9 @@ class Ways {
 
  private:
   static constexpr int kNone = -1;
+  static constexpr guide::Distance other(guide::Distance than) {
+    return than == guide::Distance::near ? guide::Distance::distant : guide::Distance::near;
+  }
   [[nodiscard]] static unsigned bits(std::int64_t bytes) {
     return static_cast<unsigned>(std::bit_width(static_cast<std::uint64_t>(bytes)));
   }

@@ -112,8 +112,8 @@ bool Progress::look_for_faults() {
   return lost;
 }
 
-// A look may find messages, for which nothing wakes this rank, and the round after it the last completions of a
-// connection that has ended: then there is a fault to look for before this rank sleeps.
+// True: this rank may not sleep yet. A look may find messages, for which nothing wakes it. In the round behind the look
+// the last completions of a connection that has ended may come: then there is a fault to look for.
 bool Progress::look() {
   suspects_ = false;
   if (look_for_faults()) return true;

@@ -64,7 +64,9 @@ void Completion::stop_copying(Request& request) {
 
 void Completion::give_up(Request& request) {
   if (request.state == Request::State::done) return;
-  if (!request.sends && request.state == Request::State::waiting) return local_.matcher.withdraw(request);
+  // The peer knows of a get, whose data this one is for, and may send it still.
+  const bool is_get = request.access.number != 0;
+  if (!request.sends && request.state == Request::State::waiting && !is_get) return local_.matcher.withdraw(request);
   Peer& peer = local_.peer(request.peer);
   if (peer.channel != nullptr) {
     LACUNA_RARELY("give up: half way");

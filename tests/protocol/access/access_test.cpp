@@ -52,6 +52,23 @@ std::vector<Pair> pairs() {
   return made;
 }
 
+// A get that is given up ends all that is under way with its peer, which may send what was asked for still.
+std::string gives_up(Communicator& ranks) {
+  std::vector<std::byte> memory(4096);
+  const Layout token = bytes(sizeof(Exposed));
+  Exposed there;
+  if (ranks.rank() == 1) {
+    there = LACUNA_END_TRY(ranks.expose(memory.data(), std::ssize(memory)));
+    LACUNA_END_TRY(ranks.send(&there, token, 0, 1));
+    LACUNA_END_EXPECT(!ranks.recv(&there, token, 0, 2));  // rank 0 is lost
+    return {};
+  }
+  LACUNA_END_TRY(ranks.recv(&there, token, 1, 1));
+  ranks.give_up(LACUNA_END_TRY(ranks.get(memory.data(), bytes(8), there, 0, bytes(8))));
+  LACUNA_END_EXPECT(!ranks.irecv(memory.data(), bytes(8), 1, 3));
+  return {};
+}
+
 // Rank 1 exposes; rank 0 puts, gets, and looks at everything around. Neither says anything else meanwhile.
 std::string moves(Communicator& ranks) {
   std::vector<std::byte> memory(kExposed);
@@ -179,6 +196,8 @@ TEST(Access, IsCheckedAtBothEnds) {
   queues.nic.forbidden_paths = {nic::Path::mapped};
   EXPECT_EQ(in_ranks(queues, ask), "");
 }
+
+TEST(Access, OfAGetThatIsGivenUpLosesThePeer) { EXPECT_EQ(in_model(2, {}, gives_up), ""); }
 
 // While one rank computes, the other reaches its memory: with a progress thread.
 TEST(Access, NeedsNoCallWithAProgressThread) {
