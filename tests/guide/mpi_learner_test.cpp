@@ -266,7 +266,8 @@ TEST_F(MpiLearnedFile, IsOfOneDistance) {
   Json older = Json::parse(in);
   for (Json& each : older["learned"]) each.erase("distance");
   write(older.dump());
-  for (const MpiLearned& each : guide::read_mpi_learned(learned()).value()) EXPECT_EQ(each.distance, guide::Distance::near);
+  const std::vector<MpiLearned> all = guide::read_mpi_learned(learned()).value();
+  for (const MpiLearned& each : all) EXPECT_EQ(each.distance, guide::Distance::near);
 }
 
 TEST_F(MpiLearnedFile, KeepsTheMean) {

@@ -102,8 +102,9 @@ class MeasuredDistances : public DistanceOfJobs {
     if (!reads) GTEST_SKIP() << "reading this machine's clock takes too long to time a line";
   }
   using Step = std::function<void(const Host& mpi, int rank, Datatype type, std::vector<int>& sent, std::vector<int>& received)>;
-  // Ranks of pairs do the same over and over, until each must know how far the other one is.
-  static void expect_known(const Options& options, const Step& step);
+  // Ranks of pairs do the same over and over, until each must have heard of the other one. Whether the times say
+  // anything depends on what else the machine does.
+  static void expect_heard(const Options& options, const Step& step);
 };
 
 // A vector of blocks of as many ints as there are between them.
@@ -223,22 +224,22 @@ TEST_F(DistanceOfJobs, LeavesAtOnceWhatItLeft) {
   }));
 }
 
-void MeasuredDistances::expect_known(const Options& options, const Step& step) {
+void MeasuredDistances::expect_heard(const Options& options, const Step& step) {
   constexpr std::int64_t kBytes = 8192, kRun = 64;
   expect_sound(run_preloaded(options, [&](const Host& mpi, int rank) {
     Datatype type = blocks(mpi, kBytes, kRun);
     const mpi::Use use = mpi::job->types.find(type);
     std::vector<int> sent(kBytes, rank), received(kBytes, -1);
-    EXPECT_EQ(mpi::job->lines->line_ns(), 0);
+    EXPECT_EQ(mpi::job->lines->heard(), 0U);
     for (int turn = 0; turn < 8 * LineTimes::kEvery; ++turn) step(mpi, rank, type, sent, received);
-    EXPECT_GT(mpi::job->lines->line_ns(), 0);
+    EXPECT_GE(mpi::job->lines->heard(), DistanceEstimate::kLast);
     EXPECT_EQ(mpi::job->ways.distance(), mpi::job->lines->all());
     mpi.Type_free(&type);
   }));
 }
 
 TEST_F(MeasuredDistances, ByMessagesThatCross) {
-  expect_known(open_mpi(""), [](const Host& mpi, int rank, Datatype type, std::vector<int>& sent, std::vector<int>& received) {
+  expect_heard(open_mpi(""), [](const Host& mpi, int rank, Datatype type, std::vector<int>& sent, std::vector<int>& received) {
     mpi.Sendrecv(sent.data(), 1, type, 1 - rank, 7, received.data(), 1, type, 1 - rank, 7, mpi.world, mpi::ignored());
     EXPECT_EQ(received.front(), 1 - rank);
   });
@@ -258,7 +259,7 @@ TEST_F(MeasuredDistances, ByMessagesThatAreLeft) {
       if (rank == 1) mpi.Send(data.data(), 1, type, 0, 7, mpi.world);
     }
     EXPECT_TRUE(mpi::job->ways.leaves(MpiUse::send, use.get(), 1));
-    EXPECT_GT(mpi::job->lines->line_ns(), 0);
+    EXPECT_GE(mpi::job->lines->heard(), DistanceEstimate::kLast);
     mpi.Type_free(&type);
   }));
 }
@@ -269,7 +270,7 @@ TEST_F(MeasuredDistances, ByMessagesOfOneWay) {
     Options options = open_mpi("", 2 * nodes);
     options.nodes = nodes;
     for (const bool begun : {false, true}) {
-      expect_known(options, [&](const Host& mpi, int rank, Datatype type, std::vector<int>& sent, std::vector<int>& received) {
+      expect_heard(options, [&](const Host& mpi, int rank, Datatype type, std::vector<int>& sent, std::vector<int>& received) {
         const int peer = rank ^ 1, ints = 8192 / static_cast<int>(sizeof(int));
         if (rank % 2 == 0) {
           mpi.Send(sent.data(), 1, type, peer, 7, mpi.world);
@@ -289,7 +290,7 @@ TEST_F(MeasuredDistances, ByMessagesOfOneWay) {
 }
 
 TEST_F(MeasuredDistances, ByCollectives) {
-  expect_known(open_mpi(""), [](const Host& mpi, int, Datatype type, std::vector<int>& sent, std::vector<int>& received) {
+  expect_heard(open_mpi(""), [](const Host& mpi, int, Datatype type, std::vector<int>& sent, std::vector<int>& received) {
     mpi.Allgather(sent.data(), 1, type, received.data(), 1, type, mpi.world);
   });
 }
@@ -306,7 +307,7 @@ TEST_F(MeasuredDistances, ByRequestsThatStartAgain) {
       mpi.Waitall(2, both, nullptr);
     }
     EXPECT_EQ(received.front(), 1 - rank);
-    EXPECT_GT(mpi::job->lines->line_ns(), 0);
+    EXPECT_GE(mpi::job->lines->heard(), DistanceEstimate::kLast);
     for (Request& request : both) mpi.Request_free(&request);
     mpi.Type_free(&type);
   }));
@@ -328,14 +329,14 @@ TEST_F(MeasuredDistances, ByThreads) {
       const std::jthread other = thread_of_rank([&] { talk(8); });
       talk(7);
     }
-    EXPECT_GT(mpi::job->lines->line_ns(), 0);
+    EXPECT_GE(mpi::job->lines->heard(), DistanceEstimate::kLast);
     mpi.Type_free(&type);
   }));
 }
 
 // A receiver that probes is heard of, too.
 TEST_F(MeasuredDistances, ByMessagesThatWereProbed) {
-  expect_known(open_mpi(""), [](const Host& mpi, int rank, Datatype type, std::vector<int>& sent, std::vector<int>& received) {
+  expect_heard(open_mpi(""), [](const Host& mpi, int rank, Datatype type, std::vector<int>& sent, std::vector<int>& received) {
     int word = 0;
     if (rank == 0) {
       mpi.Send(sent.data(), 1, type, 1, 7, mpi.world);
@@ -361,7 +362,7 @@ TEST_F(MeasuredDistances, NotByMessagesThatGoNowhere) {
       mpi.Send(data.data(), 1, type, 0, 7, mpi.self);
       mpi.Wait(&request, mpi::ignored());
     }
-    EXPECT_EQ(mpi::job->lines->line_ns(), 0);
+    EXPECT_EQ(mpi::job->lines->heard(), 0U);
     mpi.Type_free(&type);
   }));
 }

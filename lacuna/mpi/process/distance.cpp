@@ -111,14 +111,16 @@ bool LineTimes::caches_keep() const {
   return time_of(own().still, value) <= guide::usual::kDistantLine / 2;
 }
 
-// Nothing: the time would say nothing. Or the owner has not written the line since, so this CPU's cache has it.
-std::optional<std::int64_t> LineTimes::read(Peer& of) const {
+// Nothing: the owner has not written the line since, so this CPU's cache has it. Or the time would say nothing.
+std::optional<std::int64_t> LineTimes::read(Peer& of) {
   ++of.tries;
-  if (!caches_keep()) return std::nullopt;
+  const bool keep = caches_keep();
   std::uint32_t looks = 0;
   static_cast<void>(of.page->first.load(std::memory_order_relaxed));
   const std::int64_t took = time_of(of.page->looks, looks);
-  return std::exchange(of.looks, looks) != looks ? std::optional(took) : std::nullopt;
+  if (std::exchange(of.looks, looks) == looks) return std::nullopt;
+  ++heard_;
+  return keep ? std::optional(took) : std::nullopt;
 }
 
 bool LineTimes::add(int local, std::int64_t ns) {

@@ -82,6 +82,8 @@ class LineTimes {
   [[nodiscard]] guide::Distance all() const { return all_.load(std::memory_order_relaxed); }
   /// Whether some are near, and others distant. Any thread's.
   [[nodiscard]] bool mixed() const { return mixed_.load(std::memory_order_relaxed); }
+  /// At how many looks the other rank had written its line since the look before.
+  [[nodiscard]] std::uint32_t heard() const { return heard_; }
   /// Whether lines are read at all.
   [[nodiscard]] bool reads() const { return memory_ != nullptr; }
   /// That the line of the rank takes that was looked at last; 0: not known.
@@ -118,7 +120,7 @@ class LineTimes {
   [[nodiscard]] Peer* peer(int local);
   [[nodiscard]] std::int64_t time_of(const std::atomic<std::uint32_t>& line, std::uint32_t& value) const;
   [[nodiscard]] bool caches_keep() const;
-  [[nodiscard]] std::optional<std::int64_t> read(Peer& of) const;
+  [[nodiscard]] std::optional<std::int64_t> read(Peer& of);
   NodePeers& peers_;
   int rank_;
   nic::SharedBuffer memory_;  // null: there is none, or no line is read
@@ -126,7 +128,7 @@ class LineTimes {
   std::vector<Peer> looked_at_;  // by rank of the node, as
   std::vector<std::atomic<unsigned char>> known_;
   int turn_ = 0;
-  std::uint32_t looks_ = 0;
+  std::uint32_t looks_ = 0, heard_ = 0;
   std::int64_t clock_ns_ = 0;  // that reading the clock takes
   double line_ns_ = 0;
   std::atomic<guide::Distance> all_ = guide::Distance::near;
