@@ -86,7 +86,8 @@ def test_on_an_mpi(mpi: MpiInstallation) -> None:
         for way in serving:
             assert [ns > 0 for ns in found.ns[use][form][way]] == [True, False, True, True]
     assert set(found.contiguous) == {"host", "offered"}
-    assert all(ns > 0 for ns in found.line_times.ns)
+    # Whether a line is known depends on the machine.
+    assert len(found.line_times.ns) == len(ways.CELLS) + len(ways.CONTIGUOUS)
 
 
 GIVEN = {
@@ -101,7 +102,7 @@ def test_a_layout_on_an_mpi(mpi: MpiInstallation, text: str) -> None:
     """The program verifies each byte and each gap of each way."""
     found = ways.measure_given(mpi, parse(text), 1)
     assert ways.library_of(found.library_version) == MPIS[mpi.name]
-    assert found.line_times.line_ns > 0
+    assert len(found.line_times.ns) == 1
     assert {(use, form) for use, forms in found.ns.items() for form in forms} == {
         (use, form) for use, form in SERVING if form == "regular"
     }
