@@ -257,7 +257,7 @@ Outcome run_preloaded(const Options& options, const Program& program, const std:
   setenv("LACUNA_MPI_OFFER", "8192", 0);
   setenv("LACUNA_MPI_PROFILE", options.profile.c_str(), 1);
   setenv("LACUNA_MPI_DISTANCE", options.distance.c_str(), 1);  // nor on where its CPUs are
-  setenv("LACUNA_MPI_NIC", options.nic.c_str(), 1);  // by its name, or one in software is not taken
+  setenv("LACUNA_MPI_NIC", options.nic.c_str(), 1);            // by its name, or one in software is not taken
   return run(options, program, faults, table);
 }
 

@@ -55,7 +55,8 @@ TEST_F(Simulated, HasMisfortune) {
 // Stories of these seeds failed once. Seeds have other stories since more is drawn for each: these are a few more that
 // have to go well.
 TEST_F(Simulated, GoesWellWhereItFailedOnce) {
-  for (const std::uint64_t seed : {5, 9, 15, 34, 113, 153, 159, 166, 188, 250, 314, 483, 576, 610, 844, 1556, 1646, 1676, 1885, 1027744, 1088027})
+  for (const std::uint64_t seed :
+       {5, 9, 15, 34, 113, 153, 159, 166, 188, 250, 314, 483, 576, 610, 844, 1556, 1646, 1676, 1885, 1027744, 1088027})
     expect_well(seed);
 }
 
