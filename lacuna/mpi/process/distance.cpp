@@ -51,7 +51,7 @@ std::int64_t clock_takes() {
 }  // namespace
 
 LineTimes::LineTimes(NodePeers& peers, int rank, bool reads)
-    : peers_(peers), rank_(rank), places_(peers.size()), looked_at_(peers.size()), known_(peers.size()) {
+    : rank_(rank), peers_(peers), places_(peers.size()), looked_at_(peers.size()), known_(peers.size()) {
   for (std::atomic<unsigned char>& known : known_) known.store(kUnknown, std::memory_order_relaxed);
   if (const std::optional<Distance> said = said_distance()) {
     all_ = *said;
@@ -108,7 +108,7 @@ std::int64_t LineTimes::time_of(const std::atomic<std::uint32_t>& line, std::uin
 bool LineTimes::caches_keep() const {
   std::uint32_t value = 0;
   static_cast<void>(own().first.load(std::memory_order_relaxed));
-  return time_of(own().still, value) <= guide::usual::kDistantLine / 2;
+  return static_cast<double>(time_of(own().still, value)) <= guide::usual::kDistantLine / 2;
 }
 
 // Nothing: the owner has not written the line since, so this CPU's cache has it. Or the time would say nothing.
@@ -129,7 +129,7 @@ bool LineTimes::add(int local, std::int64_t ns) {
   const bool changed = estimate.add(ns);
   line_ns_ = estimate.line_ns();
   if (!changed) return false;
-  known_[number].store(static_cast<unsigned char>(*estimate.now()), std::memory_order_relaxed);
+  known_[number].store(static_cast<unsigned char>(estimate.now().value_or(Distance::near)), std::memory_order_relaxed);
   const auto count_of = [&](Distance distance) {
     return std::ranges::count_if(looked_at_, [&](const Peer& each) { return each.estimate.now() == distance; });
   };

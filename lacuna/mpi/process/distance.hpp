@@ -121,20 +121,20 @@ class LineTimes {
   [[nodiscard]] std::int64_t time_of(const std::atomic<std::uint32_t>& line, std::uint32_t& value) const;
   [[nodiscard]] bool caches_keep() const;
   [[nodiscard]] std::optional<std::int64_t> read(Peer& of);
-  NodePeers& peers_;
+  // Calls until the next look. Threads that send write it.
+  alignas(64) std::atomic<std::int32_t> left_ = kNever;
   int rank_;
+  NodePeers& peers_;
   nic::SharedBuffer memory_;  // null: there is none, or no line is read
   std::vector<Place> places_;
   std::vector<Peer> looked_at_;  // by rank of the node, as
   std::vector<std::atomic<unsigned char>> known_;
-  int turn_ = 0;
-  std::uint32_t looks_ = 0, heard_ = 0;
   std::int64_t clock_ns_ = 0;  // that reading the clock takes
   double line_ns_ = 0;
+  int turn_ = 0;
+  std::uint32_t looks_ = 0, heard_ = 0;
   std::atomic<guide::Distance> all_ = guide::Distance::near;
   std::atomic<bool> mixed_ = false;
-  // Calls until the next look. Threads that send write it.
-  alignas(64) std::atomic<std::int32_t> left_ = kNever;
 };
 
 }  // namespace lacuna::mpi
