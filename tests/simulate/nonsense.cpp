@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lacuna/method/method.hpp"
+#include "tests/support/channel.hpp"
 
 namespace lacuna::simulate {
 namespace {
@@ -13,27 +14,19 @@ using protocol::HeadKind;
 
 constexpr std::uint32_t kNoKey = 0x80000000;  // the model counts keys from 1 on
 
-class Lying final : public protocol::Channel {
+class Lying final : public support::AroundChannel {
  public:
   Lying(std::unique_ptr<protocol::Channel> inside, std::uint64_t seed, Lies lies)
-      : inside_(std::move(inside)), random_(seed), lies_(std::move(lies)), keys_only_(random_.one_in(4)) {}
+      : AroundChannel(std::move(inside)), random_(seed), lies_(std::move(lies)), keys_only_(random_.one_in(4)) {}
 
-  std::byte* claim(std::size_t bytes) override { return room_ = inside_->claim(bytes); }
+  std::byte* claim(std::size_t bytes) override { return room_ = inside().claim(bytes); }
   void commit(Head& head) override {
     const bool names_keys = head.kind == HeadKind::answer || head.kind == HeadKind::part;
     if (names_keys && (lies_.wants() || lies_.wants())) name_other_keys(head);
-    inside_->commit(head);
+    inside().commit(head);
     if (!keys_only_ && lies_.wants()) lie();
   }
-  base::Result<bool> next(Arrival& arrival) override { return inside_->next(arrival); }
-  void pop() override { inside_->pop(); }
-  const base::Error* fault() override { return inside_->fault(); }
-  void give_up() override { inside_->give_up(); }
-  [[nodiscard]] std::byte* rkey_ptr(std::uint64_t addr, std::uint32_t rkey, std::size_t bytes) const override {
-    return inside_->rkey_ptr(addr, rkey, bytes);
-  }
-  void keep(const nic::SharedBuffer& memory) override { inside_->keep(memory); }
-  [[nodiscard]] bool shares_memory() const override { return inside_->shares_memory(); }
+  void give_up() override { inside().give_up(); }
 
  private:
   // Often one that means something.
@@ -55,7 +48,7 @@ class Lying final : public protocol::Channel {
   }
   void lie() {
     const std::size_t payload = random_.one_in(2) ? 0 : static_cast<std::size_t>(random_.between(1, 200));
-    std::byte* const room = inside_->claim(payload);
+    std::byte* const room = inside().claim(payload);
     if (room == nullptr) return;
     lies_.tells();
     std::generate_n(room, payload, [this] { return static_cast<std::byte>(random_.next()); });
@@ -71,10 +64,9 @@ class Lying final : public protocol::Channel {
       const auto word = static_cast<std::uint32_t>(number());
       std::memcpy(head.body + at, &word, sizeof word);
     }
-    inside_->commit(head);
+    inside().commit(head);
   }
 
-  std::unique_ptr<protocol::Channel> inside_;
   support::Random random_;
   Lies lies_;
   bool keys_only_;             // no heads of its own

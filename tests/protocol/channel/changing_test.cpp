@@ -1,6 +1,7 @@
 // A peer that changes what it wrote into shared memory while its victim looks at it: what was checked is what is used.
 #include "lacuna/protocol/channel/head.hpp"
 #include "tests/protocol/message/hostile_rig.hpp"
+#include "tests/support/channel.hpp"
 
 namespace lacuna::test {
 namespace LACUNA_TEST_FILE {
@@ -19,23 +20,16 @@ constexpr std::uint64_t kChunks = StreamRings::kBytes / (kLines * protocol::kLin
 
 // The victim's end. When the victim resolves an address, which is in the middle of its checks, the peer is quick enough
 // to do something.
-class Interrupted final : public Channel {
+class Interrupted final : public support::AroundChannel {
  public:
-  Interrupted(std::unique_ptr<Channel> inner, const std::function<void()>& meanwhile) : inner_(std::move(inner)), meanwhile_(meanwhile) {}
-  std::byte* claim(std::size_t bytes) override { return inner_->claim(bytes); }
-  void commit(Head& head) override { inner_->commit(head); }
-  base::Result<bool> next(Arrival& arrival) override { return inner_->next(arrival); }
-  void pop() override { inner_->pop(); }
-  const base::Error* fault() override { return inner_->fault(); }
+  Interrupted(std::unique_ptr<Channel> inside, const std::function<void()>& meanwhile)
+      : AroundChannel(std::move(inside)), meanwhile_(meanwhile) {}
   [[nodiscard]] std::byte* rkey_ptr(std::uint64_t addr, std::uint32_t rkey, std::size_t bytes) const override {
     if (meanwhile_) meanwhile_();
-    return inner_->rkey_ptr(addr, rkey, bytes);
+    return AroundChannel::rkey_ptr(addr, rkey, bytes);
   }
-  void keep(const nic::SharedBuffer& memory) override { inner_->keep(memory); }
-  [[nodiscard]] bool shares_memory() const override { return inner_->shares_memory(); }
 
  private:
-  std::unique_ptr<Channel> inner_;
   const std::function<void()>& meanwhile_;
 };
 

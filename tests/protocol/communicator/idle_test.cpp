@@ -2,6 +2,7 @@
 // last completions of a connection that has ended. Nothing wakes the rank for either: so it looks at both first.
 #include <gtest/gtest.h>
 
+#include "tests/support/channel.hpp"
 #include "tests/support/random_layout.hpp"
 #include "tests/support/ranks.hpp"
 
@@ -12,34 +13,12 @@ using base::Result;
 using protocol::Channel;
 using protocol::Head;
 
-// A channel as it is, but for what a test says.
-class Wrapped : public Channel {
- public:
-  explicit Wrapped(std::unique_ptr<Channel> inside) : inside_(std::move(inside)) {}
-  std::byte* claim(std::size_t bytes) override { return inside_->claim(bytes); }
-  void commit(Head& head) override { inside_->commit(head); }
-  Result<bool> next(Arrival& arrival) override { return inside_->next(arrival); }
-  void pop() override { inside_->pop(); }
-  const base::Error* fault() override { return inside_->fault(); }
-  void give_up() override { inside_->give_up(); }
-  [[nodiscard]] std::byte* rkey_ptr(std::uint64_t addr, std::uint32_t rkey, std::size_t bytes) const override {
-    return inside_->rkey_ptr(addr, rkey, bytes);
-  }
-  void keep(const nic::SharedBuffer& memory) override { inside_->keep(memory); }
-  [[nodiscard]] bool shares_memory() const override { return inside_->shares_memory(); }
-  [[nodiscard]] bool carries() const override { return inside_->carries(); }
-  [[nodiscard]] nic::QueuePair* copying() const override { return inside_->copying(); }
-
- private:
-  std::unique_ptr<Channel> inside_;
-};
-
 // What has come is seen only behind a look for a fault, which some request of the channel has made likely.
-class Late final : public Wrapped {
+class Late final : public support::AroundChannel {
  public:
-  using Wrapped::Wrapped;
+  using AroundChannel::AroundChannel;
   Result<bool> next(Arrival& arrival) override {
-    const bool came = LACUNA_TRY(Wrapped::next(arrival));
+    const bool came = LACUNA_TRY(AroundChannel::next(arrival));
     if (came && shown_) return true;
     arrival.failed = came && !has_come_;
     has_come_ = came;
@@ -47,11 +26,11 @@ class Late final : public Wrapped {
   }
   void pop() override {
     shown_ = has_come_ = false;
-    Wrapped::pop();
+    AroundChannel::pop();
   }
   const base::Error* fault() override {
     shown_ = has_come_;
-    return has_come_ ? nullptr : Wrapped::fault();
+    return has_come_ ? nullptr : AroundChannel::fault();
   }
 
  private:
@@ -60,18 +39,18 @@ class Late final : public Wrapped {
 
 // Its connection has ended. Some of its requests fail before a look finds that, others while a first look finds
 // nothing, and then it is there to be found.
-class Ending final : public Wrapped {
+class Ending final : public support::AroundChannel {
  public:
-  using Wrapped::Wrapped;
+  using AroundChannel::AroundChannel;
   Result<bool> next(Arrival& arrival) override {
-    const bool came = LACUNA_TRY(Wrapped::next(arrival));
+    const bool came = LACUNA_TRY(AroundChannel::next(arrival));
     if (came) return true;
     arrival.failed = failed_ <= looks_ && failed_ < 2;
     failed_ += arrival.failed ? 1 : 0;
     return false;
   }
   const base::Error* fault() override {
-    if (failed_ == 0) return Wrapped::fault();
+    if (failed_ == 0) return AroundChannel::fault();
     return looks_++ == 0 ? nullptr : &ended_;
   }
 

@@ -19,7 +19,7 @@ RingMemory& memory_of(const RingDescriptor& ring) { return *reinterpret_cast<Rin
 
 // --- the tap ---------------------------------------------------------------------------------------------------------
 
-std::byte* Tap::claim(std::size_t bytes) { return inner_->claim(bytes) != nullptr ? scratch_.data() : nullptr; }
+std::byte* Tap::claim(std::size_t bytes) { return inside().claim(bytes) != nullptr ? scratch_.data() : nullptr; }
 
 void Tap::commit(Head& head) {
   if (head.kind == HeadKind::stream) own_.push_back(protocol::body_of<RingDescriptor>(head));
@@ -57,7 +57,7 @@ void Tap::commit(Head& head) {
 }
 
 base::Result<bool> Tap::next(Arrival& arrival) {
-  const bool some = LACUNA_TRY(inner_->next(arrival));
+  const bool some = LACUNA_TRY(inside().next(arrival));
   if (some) said_[static_cast<std::uint8_t>(arrival.head.kind)] = arrival.head;
   if (some && arrival.head.kind == HeadKind::stream) theirs_.push_back(protocol::body_of<RingDescriptor>(arrival.head));
   return some;
@@ -69,11 +69,11 @@ void Tap::say(Head head, std::span<const std::byte> payload) {
 }
 
 void Tap::forward(const Head& head, std::span<const std::byte> payload) {
-  std::byte* to = inner_->claim(std::max(payload.size(), std::size_t{64}));
+  std::byte* to = inside().claim(std::max(payload.size(), std::size_t{64}));
   if (to == nullptr) return;
   std::ranges::copy(payload, to);
   Head sent = head;
-  inner_->commit(sent);
+  inside().commit(sent);
 }
 
 // Numbers that mean something, or nearly.

@@ -9,17 +9,18 @@
 
 #include "lacuna/protocol/channel/channel.hpp"
 #include "lacuna/protocol/stream/stream.hpp"
+#include "tests/support/channel.hpp"
 #include "tests/support/random_layout.hpp"
 #include "tests/support/ranks.hpp"
 
 namespace lacuna::test {
 
 /// Between the hostile rank and its victim. Without a seed it changes nothing.
-class Tap final : public protocol::Channel {
+class Tap final : public support::AroundChannel {
  public:
   /// `rarity`: one head in so many is tampered with.
-  Tap(std::unique_ptr<protocol::Channel> inner, std::uint64_t seed, int rarity)
-      : inner_(std::move(inner)), random_(seed), rarity_(rarity), scratch_(protocol::kMostPayload) {}
+  Tap(std::unique_ptr<protocol::Channel> inside, std::uint64_t seed, int rarity)
+      : AroundChannel(std::move(inside)), random_(seed), rarity_(rarity), scratch_(protocol::kMostPayload) {}
 
   /// Sends what a test makes up.
   void say(protocol::Head head, std::span<const std::byte> payload = {});
@@ -35,13 +36,6 @@ class Tap final : public protocol::Channel {
   std::byte* claim(std::size_t bytes) override;
   void commit(protocol::Head& head) override;
   base::Result<bool> next(Arrival& arrival) override;
-  void pop() override { inner_->pop(); }
-  const base::Error* fault() override { return inner_->fault(); }
-  [[nodiscard]] std::byte* rkey_ptr(std::uint64_t addr, std::uint32_t rkey, std::size_t bytes) const override {
-    return inner_->rkey_ptr(addr, rkey, bytes);
-  }
-  void keep(const nic::SharedBuffer& memory) override { inner_->keep(memory); }
-  [[nodiscard]] bool shares_memory() const override { return inner_->shares_memory(); }
 
  private:
   std::uint64_t number();
@@ -50,7 +44,6 @@ class Tap final : public protocol::Channel {
   void make_up_body(protocol::Head& head, std::vector<std::byte>& payload);
   void forward(const protocol::Head& head, std::span<const std::byte> payload);
 
-  std::unique_ptr<protocol::Channel> inner_;
   support::Random random_;
   int rarity_;  // 0: honest
   std::vector<std::byte> scratch_;
