@@ -158,8 +158,8 @@ bool set_up(Job& made, std::span<const Card> all, std::vector<RankPlace>& places
 struct Said {
   Ways::Asked asked{}, by_board{};
   std::uint64_t works = 0;
-  Inquiries::Place inquiries;
-  LineTimes::Place line;
+  MemoryPlace inquiries;
+  MemoryPlace line;
 };
 
 // Collectives are inquired about if all ranks of this node can do that.
@@ -183,8 +183,8 @@ bool agree(bool works, Job& made, const Sharing& sharing, std::vector<Said>& sai
   const Said mine{.asked = works ? made.ways.would_ask(made.crowded) : Ways::Asked{},
                   .by_board = works ? made.ways.would_ask(false) : Ways::Asked{},
                   .works = works ? 1U : 0U,
-                  .inquiries = made.inquiries != nullptr ? made.inquiries->place() : Inquiries::Place(),
-                  .line = made.lines != nullptr ? made.lines->place() : LineTimes::Place()};
+                  .inquiries = made.inquiries != nullptr ? made.inquiries->place() : MemoryPlace(),
+                  .line = made.lines != nullptr ? made.lines->place() : MemoryPlace()};
   said[static_cast<std::size_t>(made.world_rank)] = mine;
   gather_ranks(std::as_writable_bytes(std::span(said)));
   Said all = mine;

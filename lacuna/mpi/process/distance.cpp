@@ -71,11 +71,6 @@ LineTimes::~LineTimes() {
   if (memory_ != nullptr) peers_.keep(memory_);
 }
 
-LineTimes::Place LineTimes::place() const {
-  if (memory_ == nullptr) return {};
-  return {.addr = memory_->region.addr(), .rkey = memory_->region.rkey(), .there = 1};
-}
-
 // Those are few, and one of them is likely to be near, others distant, as those that a program talks to.
 int LineTimes::next_by_turns() {
   const int ranks = static_cast<int>(looked_at_.size());
@@ -88,7 +83,7 @@ LineTimes::Peer* LineTimes::peer(int local) {
   if (local == kNone || local == rank_) return nullptr;
   Peer& found = looked_at_.at(static_cast<std::size_t>(local));
   if (found.page == nullptr && !found.gone) {
-    const Place& place = places_.at(static_cast<std::size_t>(local));
+    const MemoryPlace& place = places_.at(static_cast<std::size_t>(local));
     std::byte* const page = place.there != 0 ? peers_.reach(local, place.addr, place.rkey, sizeof(Page)) : nullptr;
     found.gone = page == nullptr || reinterpret_cast<std::uintptr_t>(page) % alignof(Page) != 0;
     if (!found.gone) found.page = reinterpret_cast<const Page*>(page);

@@ -49,14 +49,9 @@ class LineTimes {
   LineTimes& operator=(const LineTimes&) = delete;
 
   /// What a rank tells the others in MPI_Init.
-  struct Place {
-    std::uint64_t addr = 0;
-    std::uint32_t rkey = 0;
-    std::uint32_t there = 0;  ///< 0: it has no such line
-  };
-  [[nodiscard]] Place place() const;
+  [[nodiscard]] MemoryPlace place() const { return MemoryPlace::of(memory_); }
   /// That of each rank of this node, this one included.
-  void know(std::size_t local, const Place& place) { places_.at(local) = place; }
+  void know(std::size_t local, const MemoryPlace& place) { places_.at(local) = place; }
 
   /// Counts a call of a message or collective. True: look(). Any thread's.
   bool count() {
@@ -126,7 +121,7 @@ class LineTimes {
   int rank_;
   NodePeers& peers_;
   nic::SharedBuffer memory_;  // null: there is none, or no line is read
-  std::vector<Place> places_;
+  std::vector<MemoryPlace> places_;
   std::vector<Peer> looked_at_;  // by rank of the node, as
   std::vector<std::atomic<unsigned char>> known_;
   std::int64_t clock_ns_ = 0;  // that reading the clock takes

@@ -36,14 +36,9 @@ Inquiries::~Inquiries() {
   if (memory_ != nullptr) peers_.keep(memory_);
 }
 
-Inquiries::Place Inquiries::place() const {
-  if (memory_ == nullptr) return {};
-  return {.addr = memory_->region.addr(), .rkey = memory_->region.rkey(), .there = 1};
-}
-
 std::byte* Inquiries::orders(int local) const {
   if (local < 0) return memory_->buffer.data() + kCircleBytes;
-  const Place& theirs = places_.at(static_cast<std::size_t>(local));
+  const MemoryPlace& theirs = places_.at(static_cast<std::size_t>(local));
   std::byte* const page = peers_.reach(local, theirs.addr, theirs.rkey, kBytes);
   return page != nullptr && reinterpret_cast<std::uintptr_t>(page) % alignof(Circle::Entry) == 0 ? page + kCircleBytes : nullptr;
 }
@@ -63,7 +58,7 @@ std::unique_ptr<Circle> Inquiries::make(std::uint64_t name, std::span<const Rank
   for (const RankPlace& place : ranks) {
     Circle::Side side{.page = page()};
     if (made->all_.size() != rank) {
-      const Place& theirs = places_.at(static_cast<std::size_t>(place.local));
+      const MemoryPlace& theirs = places_.at(static_cast<std::size_t>(place.local));
       side.page = reinterpret_cast<Circle::Page*>(peers_.reach(place.local, theirs.addr, theirs.rkey, kBytes));
       if (side.page == nullptr || reinterpret_cast<std::uintptr_t>(side.page) % alignof(Circle::Entry) != 0) return nullptr;
     }

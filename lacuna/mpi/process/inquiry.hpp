@@ -120,14 +120,9 @@ class Inquiries {
   Inquiries& operator=(const Inquiries&) = delete;
 
   /// What a rank tells the others in MPI_Init.
-  struct Place {
-    std::uint64_t addr = 0;
-    std::uint32_t rkey = 0;
-    std::uint32_t there = 0;  ///< 0: it has no such memory
-  };
-  [[nodiscard]] Place place() const;
+  [[nodiscard]] MemoryPlace place() const { return MemoryPlace::of(memory_); }
   /// That of each rank of this node. False: it has none.
-  bool know(std::size_t local, const Place& place) {
+  bool know(std::size_t local, const MemoryPlace& place) {
     places_.at(local) = place;
     return place.there != 0;
   }
@@ -148,7 +143,7 @@ class Inquiries {
   std::unique_ptr<Circle> make(std::uint64_t name, std::span<const RankPlace> ranks, std::size_t rank);
   NodePeers& peers_;
   nic::SharedBuffer memory_;  // null: there is none
-  std::vector<Place> places_;
+  std::vector<MemoryPlace> places_;
   std::vector<std::unique_ptr<Circle>> circles_;
   bool deaf_ = false;
 };

@@ -4,6 +4,11 @@
 
 namespace lacuna::mpi {
 
+MemoryPlace MemoryPlace::of(const nic::SharedBuffer& memory) {
+  if (memory == nullptr) return {};
+  return {.addr = memory->region.addr(), .rkey = memory->region.rkey(), .there = 1};
+}
+
 std::byte* NodePeers::reach(int local, std::uint64_t addr, std::uint32_t rkey, std::size_t bytes) {
   std::unique_ptr<nic::QueuePair>& known = peers_.at(static_cast<std::size_t>(local));
   if (known == nullptr) {

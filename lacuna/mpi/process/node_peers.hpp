@@ -1,12 +1,22 @@
 // The other processes of this node, whose memory this one reads: each is attached to when it is first wanted.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "lacuna/nic/nic.hpp"
 
 namespace lacuna::mpi {
+
+/// Memory that a rank tells the others of its node in MPI_Init.
+struct MemoryPlace {
+  std::uint64_t addr = 0;
+  std::uint32_t rkey = 0;
+  std::uint32_t there = 0;  ///< 0: it has no such memory
+  /// Of memory of this process; `there` is 0 where that is null.
+  static MemoryPlace of(const nic::SharedBuffer& memory);
+};
 
 class NodePeers {
  public:
